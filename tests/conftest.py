@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -25,9 +26,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
+def pytest_collection_finish() -> None:
+    """Keep the collected tests out of each later garbage collection: some tests call `gc.collect` again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_xdist_auto_num_workers() -> int:
-    """The workers of `-n auto`: more than there are processors, because tests wait for a third of their time."""
-    return 3 * (os.cpu_count() or 2) // 2
+    """The workers of `-n auto`: more than there are processors, because tests wait for most of their time."""
+    return 2 * (os.cpu_count() or 2)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -51,16 +52,25 @@ def name_of(path: Path) -> str:
 
 
 FILES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
-TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in FILES.items()}
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(FILES[module].read_text(encoding="utf-8"))
 
 
 def room_of(module: str) -> str:
     return module.partition(".")[0]
 
 
-def imports_of(module: str) -> Iterator[str]:
+@cache
+def imports_of(module: str) -> frozenset[str]:
     """Everything it imports, wherever in the file: modules of the package as in FILES, others by their top package."""
-    for node in ast.walk(TREES[module]):
+    return frozenset(_imports_of(module))
+
+
+def _imports_of(module: str) -> Iterator[str]:
+    for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
             yield from (resolved(alias.name.split(".")) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -78,15 +88,17 @@ def resolved(names: list[str]) -> str:
     return next((name for name in own if name in FILES), ROOT.name)
 
 
-IMPORTS = {module: set(imports_of(module)) for module in FILES}
-OWN = {module: imported & set(FILES) for module, imported in IMPORTS.items()}
+def own(module: str) -> frozenset[str]:
+    return imports_of(module) & set(FILES)
+
+
 PROTOCOL = [module for module in FILES if room_of(module) == "protocol"]
 
 
 def test_known_imports_are_found() -> None:
-    assert {"addon", "protocol.robotstxt.parser", "importlib", "typing"} <= IMPORTS["scrapy_rep"]
-    assert {"scrapy", "fetching.resolver", "waiting.door"} <= IMPORTS["middleware"]
-    assert {"dataclasses", "protocol.robotstxt.rules"} <= IMPORTS["protocol.robotstxt.parser"]
+    assert {"addon", "protocol.robotstxt.parser", "importlib", "typing"} <= imports_of("scrapy_rep")
+    assert {"scrapy", "fetching.resolver", "waiting.door"} <= imports_of("middleware")
+    assert {"dataclasses", "protocol.robotstxt.rules"} <= imports_of("protocol.robotstxt.parser")
 
 
 # Directions.
@@ -99,12 +111,12 @@ def test_each_folder_and_module_is_in_one_row() -> None:
 @pytest.mark.parametrize("module", FILES)
 def test_imports_lead_down(module: str) -> None:
     room = room_of(module)
-    others = {imported for imported in OWN[module] if room_of(imported) != room}
+    others = {imported for imported in own(module) if room_of(imported) != room}
     assert {imported for imported in others if ROW[room_of(imported)] <= ROW[room]} == set()
 
 
 def test_there_is_no_circle() -> None:
-    order = list(TopologicalSorter(OWN).static_order())  # raises CycleError
+    order = list(TopologicalSorter({module: own(module) for module in FILES}).static_order())  # raises CycleError
     assert set(order) == set(FILES)
 
 
@@ -113,13 +125,13 @@ def test_there_is_no_circle() -> None:
 
 @pytest.mark.parametrize("module", PROTOCOL)
 def test_the_protocol_imports_the_standard_library_alone(module: str) -> None:
-    others = IMPORTS[module] - set(PROTOCOL)
+    others = imports_of(module) - set(PROTOCOL)
     assert others <= sys.stdlib_module_names
     assert not others & CLOCK_AND_IO
 
 
 def test_structured_fields_are_read_in_one_place() -> None:
-    assert sum("http_sf" in imported for imported in IMPORTS.values()) <= 1
+    assert sum("http_sf" in imports_of(module) for module in FILES) <= 1
 
 
 @pytest.mark.parametrize(
@@ -130,7 +142,7 @@ def test_structured_fields_are_read_in_one_place() -> None:
     ],
 )
 def test_what_the_protocol_takes_of_libraries_that_could_do_more(library: str, harmless: set[str]) -> None:
-    nodes = [node for module in PROTOCOL if library in IMPORTS[module] for node in ast.walk(TREES[module])]
+    nodes = [node for module in PROTOCOL if library in imports_of(module) for node in ast.walk(tree(module))]
     used = {node.attr for node in nodes if isinstance(node, ast.Attribute) and ast.unparse(node.value) == library}
     assert used == harmless
     assert not any(isinstance(node, ast.ImportFrom) and node.module == library for node in nodes)
@@ -142,11 +154,11 @@ LOADED = "import sys, scrapy_rep; print(*sorted({name.partition('.')[0] for name
 
 
 def test_what_every_scrapy_call_loads_imports_nothing_when_it_is_loaded() -> None:
-    body = TREES["commands.robots"].body
+    body = tree("commands.robots").body
     loaded = {node.module for node in body if isinstance(node, ast.ImportFrom)}
     assert loaded == {"__future__", "typing", "scrapy.commands", "scrapy.exceptions"}, "Scrapy loads all of them anyway"
     assert not any(isinstance(node, ast.Import) for node in body)
-    assert TREES["commands"].body == [], "it is loaded with it"
+    assert tree("commands").body == [], "it is loaded with it"
 
 
 def test_the_package_itself_loads_nothing_heavy() -> None:

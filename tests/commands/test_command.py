@@ -9,14 +9,15 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import NO_PROXY, Ended, assert_wrong_usage, in_shell
+from command import NO_PROXY, ROBOTS, Ended, assert_wrong_usage
+from processes import PythonProcess, run_python, until
 from web import Web, answer, redirect
 
 from scrapy_rep.commands.urls import CHUNK
@@ -143,27 +144,32 @@ def test_exit_status_2_for_wrong_usage(tmp_path: Path, arguments: str, told: str
     assert_wrong_usage(Ended(*arguments.split(), cwd=tmp_path), told)
 
 
+STDIN_CLOSED: dict[int, Path | None] = {0: None}
+
+
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "streams", "told"),
     [
-        ("- <&-", "--input -: standard input is closed"),
-        ("--file - /a <&-", "--file -: standard input is closed"),
-        ("--file robots.txt - <&-", "--input -: standard input is closed"),
-        ("--file robots.txt /a >&-", "standard output is closed"),
-        ("--file robots.txt /a >/dev/full", "standard output: [Errno 28] No space left on device"),
-        ("--input /proc/self/mem", "--input /proc/self/mem: Input/output error"),
-        ("--file robots.txt --input /proc/self/mem", "--input /proc/self/mem: Input/output error"),
-        ("--file /proc/self/mem /a", "--file /proc/self/mem: Input/output error"),
+        ("-", STDIN_CLOSED, "--input -: standard input is closed"),
+        ("--file - /a", STDIN_CLOSED, "--file -: standard input is closed"),
+        ("--file robots.txt -", STDIN_CLOSED, "--input -: standard input is closed"),
+        ("--file robots.txt /a", {1: None}, "standard output is closed"),
+        ("--file robots.txt /a", {1: Path("/dev/full")}, "standard output: [Errno 28] No space left on device"),
+        ("--input /proc/self/mem", {}, "--input /proc/self/mem: Input/output error"),
+        ("--file robots.txt --input /proc/self/mem", {}, "--input /proc/self/mem: Input/output error"),
+        ("--file /proc/self/mem /a", {}, "--file /proc/self/mem: Input/output error"),
     ],
 )
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="these files are Linux's")
-def test_exit_status_2_if_a_file_or_a_standard_stream_cannot_be_used(offline: Path, command: str, told: str) -> None:
-    assert_wrong_usage(in_shell(command, offline), told)
+def test_exit_status_2_if_a_file_or_a_standard_stream_cannot_be_used(
+    offline: Path, command: str, streams: dict[int, Path | None], told: str
+) -> None:
+    assert_wrong_usage(Ended(*command.split(), cwd=offline, streams=streams), told)
 
 
-@pytest.mark.parametrize("closed", ["<&-", "2>&-"])
-def test_standard_input_and_standard_error_may_be_closed_if_they_are_not_needed(offline: Path, closed: str) -> None:
-    done = in_shell(f"--file robots.txt --input robots.txt {closed}", offline)
+@pytest.mark.parametrize("closed", [0, 2], ids=["standard-input", "standard-error"])
+def test_standard_input_and_standard_error_may_be_closed_if_they_are_not_needed(offline: Path, closed: int) -> None:
+    done = Ended("--file", "robots.txt", "--input", "robots.txt", cwd=offline, streams={closed: None})
     assert (done.status, done.stdout.count("\n")) == (3, 9)
 
 
@@ -430,63 +436,59 @@ def test_on_a_terminal_it_says_what_it_waits_for(web: Web, tmp_path: Path, from_
 
     fast, site = web.robots(RULES), web.robots(answer(RULES, kind="hold"))
     urls = [fast.url("/"), site.url("/private/a")]
-    command = [sys.executable, "-m", "scrapy", "robots", *QUICK, *(["-"] if from_stdin else urls)]
     terminal, stderr = pty.openpty()
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=os.environ | NO_PROXY
-    )
-    os.close(stderr)
-    with process, open(terminal, "rb", buffering=0) as shown:
-        assert process.stdin is not None
-        process.stdin.write("\n".join(urls).encode())
-        process.stdin.close()
+    streams = {2: Path(os.ttyname(stderr))}
+    arguments = [*ROBOTS, *QUICK, *(["-"] if from_stdin else urls)]
+    stdin = "\n".join(urls).encode()
+    with (
+        open(terminal, "rb", buffering=0) as shown,
+        open(stderr, "rb", buffering=0),
+        PythonProcess(*arguments, cwd=tmp_path, environment=NO_PROXY, stdin=stdin, streams=streams) as process,
+    ):
         told = ""
         while f"waiting for the robots.txt of {site.origin}, " not in told:
             told += shown.read(1024).decode()
         web.release(site)
-        assert process.stdout is not None
-        stdout = process.stdout.read().decode()
+        assert process.wait(60) == 1
+        assert b"refused" in process.stdout
     assert ("1 URL: 1 allowed; " in told) is from_stdin
-    assert ("refused" in stdout, process.returncode) == (True, 1)
 
 
+@contextmanager
+def reads_from_a_pipe(tmp_path: Path, *options: str) -> Iterator[tuple[PythonProcess, Callable[[str], list[str]]]]:
+    """Run the command. Yield its process and a function that writes a URL and waits for its line of output."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command = [*ROBOTS, *QUICK, *options, "-"]
+    process = PythonProcess(*command, cwd=tmp_path, environment=NO_PROXY, streams={0: pipe})
+    with process, pipe.open("w") as stdin:
+
+        def answered(url: str) -> list[str]:
+            before = process.stdout.count(b"\n")
+            stdin.write(f"{url}\n")
+            stdin.flush()
+            until(lambda: process.stdout.count(b"\n") > before)
+            return process.stdout.decode().splitlines()[before:]
+
+        yield process, answered
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no named pipes")
 def test_from_a_pipe_each_answer_comes_before_the_next_url(web: Web, tmp_path: Path) -> None:
     site = web.robots(RULES)
-    command = [sys.executable, "-m", "scrapy", "robots", *QUICK, "-"]
-    with subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | NO_PROXY,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for path, word in (("/private/a", b"refused"), ("/", b"allowed")):
-            process.stdin.write(f"{site.url(path)}\n".encode())
-            process.stdin.flush()
-            assert process.stdout.readline().startswith(word)
-        process.stdin.close()
+    with reads_from_a_pipe(tmp_path) as (_, answered):
+        for path, word in (("/private/a", "refused"), ("/", "allowed")):
+            (line,) = answered(site.url(path))
+            assert line.startswith(word)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no SIGINT for one process")
 @pytest.mark.parametrize("reactor", [(), ("-s", f"TWISTED_REACTOR={ANOTHER_REACTOR}")], ids=["asyncio", "select"])
 def test_ctrl_c_ends_the_command_while_standard_input_is_open(tmp_path: Path, reactor: tuple[str, ...]) -> None:
-    command = [sys.executable, "-m", "scrapy", "robots", *reactor, "-"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(b"data:,x\n")
-        process.stdin.flush()
-        assert process.stdout.readline()  # now it reads the next line
+    with reads_from_a_pipe(tmp_path, *reactor) as (process, answered):
+        answered("data:,x")  # now it reads the next line
         process.send_signal(signal.SIGINT)
-        try:
-            process.wait(30)
-        finally:
-            process.kill()
+        process.wait(30)
 
 
 @pytest.mark.parametrize("reactor", [(), ("-s", f"TWISTED_REACTOR={ANOTHER_REACTOR}")], ids=["asyncio", "select"])
@@ -496,19 +498,12 @@ def test_while_one_robots_txt_is_awaited_later_lists_of_urls_are_looked_up(
     held, other = web.robots(answer(RULES, kind="hold")), web.robots(RULES)
     urls = [held.url("/"), *["data:,x"] * 400, other.url("/")]
     (tmp_path / "urls").write_text("".join(f"{url:{CHUNK - 1}}\n" for url in urls))  # a list each
-    patient = ["-s", "REP_FETCH_TIMEOUT=600"]
-    command = [sys.executable, "-m", "scrapy", "robots", *QUICK, *patient, *reactor, "--input", "urls"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=os.environ | NO_PROXY
-    ) as process:
-        give_up_at = time.monotonic() + 120
-        while not other.robots_requests and time.monotonic() < give_up_at:
-            time.sleep(0.05)
-        is_looked_up = bool(other.robots_requests)
+    command = [*ROBOTS, *QUICK, "-s", "REP_FETCH_TIMEOUT=600", *reactor, "--input", "urls"]
+    with PythonProcess(*command, cwd=tmp_path, environment=NO_PROXY) as process:
+        until(lambda: other.robots_requests)
         web.release(held)
-        assert process.stdout is not None
-        lines = process.stdout.read().decode().splitlines()
-    assert is_looked_up
+        process.wait(60)
+        lines = process.stdout.decode().splitlines()
     assert [line.split("\t")[1] for line in lines] == urls
 
 
@@ -961,9 +956,7 @@ def test_other_commands_load_nothing_for_it(tmp_path: Path) -> None:
 
 def test_it_is_listed_inside_and_outside_of_a_project(project: Path, tmp_path_factory: Any) -> None:
     for cwd in (project, tmp_path_factory.mktemp("outside")):
-        done = subprocess.run(
-            [sys.executable, "-m", "scrapy"], cwd=cwd, capture_output=True, text=True, timeout=60, check=True
-        )
+        done = run_python("-m", "scrapy", cwd=cwd)
         assert "robots        Show what robots.txt allows your crawler, and why" in done.stdout
 
 

@@ -10,6 +10,7 @@ import resource
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -23,7 +24,12 @@ from scrapy_rep.scrapy_internals.compat import sleep
 
 PAGES = 5  # for each origin
 DOWN = answer(status=503)
-BOMB = gzip.compress(RULES.encode() + b"#" * 20_000_000)
+
+
+@cache
+def bomb() -> Route:
+    return answer(gzip.compress(RULES.encode() + b"#" * 20_000_000), headers={"Content-Encoding": "gzip"})
+
 
 Robots = Callable[[random.Random], Route | list[Route]]
 
@@ -36,7 +42,7 @@ KINDS: dict[str, tuple[Robots, str]] = {
     "down": (lambda rng: answer(status=rng.choice([500, 502, 503])), "none"),
     "heals": (lambda _: [DOWN, answer(kind="reset"), answer(RULES)], "rules"),
     "loops": (lambda _: redirect("/robots.txt"), "all"),
-    "bomb": (lambda _: answer(BOMB, headers={"Content-Encoding": "gzip"}), "rules"),
+    "bomb": (lambda _: bomb(), "rules"),
     "endless": (lambda _: answer(RULES + "#" * 65_000, kind="endless"), "rules"),
     "drip": (lambda _: answer(RULES * 50, kind="drip"), "none"),
     "headers": (lambda _: answer(kind="headers"), "none"),

@@ -249,7 +249,7 @@ def test_a_line_end_in_a_header_forges_no_other_header(tmp_path: Path) -> None:
     [
         pytest.param(answer(b"#" * 2**20, times=50), id="50 MB"),
         pytest.param(answer(b"user-agent: *\n", kind="endless"), id="endless"),
-        pytest.param(answer(gzip.compress(bytes(50 * 2**20)), headers={"Content-Encoding": "gzip"}), id="bomb"),
+        pytest.param(answer(gzip.compress(bytes(20 * 2**20), 1), headers={"Content-Encoding": "gzip"}), id="bomb"),
         pytest.param(answer(os.urandom(200_000)), id="noise"),
         pytest.param(answer(b"WARC/1.1\r\nWARC-Type: response\r\n\r\n" * 3), id="WARC in WARC"),
     ],

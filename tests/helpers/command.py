@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from processes import run_python
 
+ROBOTS = ("-m", "scrapy", "robots")
 NO_PROXY = {"http_proxy": "", "HTTP_PROXY": ""}
 
 
 class Ended:
     """A command that has ended: its exit status and its output."""
 
-    def __init__(self, *arguments: str, cwd: Path, stdin: bytes | None = None) -> None:
-        command = ["-m", "scrapy", "robots", *arguments]
-        done = run_python(*command, cwd=cwd, environment=NO_PROXY, stdin=stdin or b"")
+    def __init__(
+        self,
+        *arguments: str,
+        cwd: Path,
+        stdin: bytes = b"",
+        streams: Mapping[int, Path | None] | None = None,
+    ) -> None:
+        done = run_python(*ROBOTS, *arguments, cwd=cwd, environment=NO_PROXY, stdin=stdin, streams=streams)
         self.status, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
 
     @property
@@ -30,13 +34,6 @@ class Ended:
         """The words beside the first such label."""
         (line, *_) = (line for line in self.stdout.splitlines() if line.startswith(f"  {label}"))
         return line[2 + len(label) :].strip()
-
-
-def in_shell(command: str, cwd: Path) -> Any:
-    """The status and the output of `scrapy robots` with these arguments and redirections of a shell."""
-    line = f"exec '{sys.executable}' -m scrapy robots {command}"
-    done = subprocess.run(line, shell=True, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
-    return SimpleNamespace(status=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
 def assert_wrong_usage(done: Ended, message: str) -> None:

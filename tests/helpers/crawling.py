@@ -13,7 +13,7 @@ from installed_scrapy import HAS_THROTTLER
 from scrapy import Request, Spider
 from scrapy.core.downloader import Downloader
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
-from scrapy.crawler import Crawler, CrawlerRunner
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.httpobj import urlparse_cached
@@ -27,6 +27,9 @@ ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
 BUILTIN = {"ROBOTSTXT_OBEY": True}
 # No retries, and no wait for the end of an outage: tests about these set them.
 QUIET = {"REP_FETCH_RETRIES": 0, "REP_UNREACHABLE_WAIT": 0, "TELNETCONSOLE_ENABLED": False, "RETRY_ENABLED": False}
+QUIET["REMOTE_CONTROL_ENABLED"] = False  # a server in each crawl
+# For each response, Scrapy starts that many tasks, most of them for nothing. Its default is 100.
+QUIET["CONCURRENT_ITEMS"] = 4
 # The stats of docs/stats.md. N, TYPE, PURPOSE and VENDOR stand for any text.
 LISTED = re.compile(
     "|".join(re.sub(r"N$|TYPE$|PURPOSE|VENDOR", r"[^/]+", re.escape(stat)) for stat in first_names("stats-table"))
@@ -179,16 +182,19 @@ async def crawl(
     """Crawl the requests in this process. `robots`: settings that make it obey robots.txt; default: our add-on."""
     result = Crawl()
     handler = _Records(result.log)
-    logging.getLogger().addHandler(handler)
-    logging.getLogger().setLevel(logging.DEBUG)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
     try:
-        runner = CrawlerRunner({**QUIET, **(ADDON if robots is None else robots), **(settings or {})})
-        result.crawler = runner.create_crawler(spider)
+        # Not by a CrawlerRunner, which would copy all settings once more for its list of spiders.
+        result.crawler = Crawler(spider, {**QUIET, **(ADDON if robots is None else robots), **(settings or {})})
         if prepare is not None:
             prepare(result.crawler)
-        await runner.crawl(result.crawler, requests=requests, crawl=result, **attributes)
+        await result.crawler.crawl(requests=requests, crawl=result, **attributes)
     finally:
-        logging.getLogger().removeHandler(handler)
+        root.removeHandler(handler)
+        if not any(isinstance(other, _Records) for other in root.handlers):
+            root.setLevel(logging.WARNING)  # later tests need not record everything
     result.stats = result.crawler.stats.get_stats()
     ours = [stat for stat in result.stats if stat.startswith(("rep/", "robotstxt/"))]
     lines = [record for record in result.log if record.name == "scrapy_rep" and record.filename not in WITHOUT_SPIDER]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,11 +50,13 @@ def fleet(
     kills: int = 0,
     between: tuple[float, float] = (0.5, 1.5),
     meanwhile: Callable[[], None] | None = None,
+    constants: Mapping[str, float] | None = None,
     seed: int = 1,
 ) -> Account:
     """Crawl with this many crawlers at once. At random moments, one is killed (SIGKILL) and a new one replaces it.
 
-    Each crawler requests an allowed and a disallowed page of every site, in an order of its own.
+    Each crawler requests an allowed and a disallowed page of every site, in an order of its own. `constants`: numbers
+    of the package that the crawlers replace.
     """
     chance, begun = random.Random(seed), time.monotonic()
     urls = [site.url(path) for site in sites for path in ("/", "/private")]
@@ -62,7 +64,8 @@ def fleet(
 
         def start() -> CrawlProcess:
             shuffled = chance.sample(urls, len(urls))
-            return stack.enter_context(crawl_process(shuffled, {"LOG_LEVEL": "WARNING", **settings}))
+            settings_of_all = {"LOG_LEVEL": "WARNING", **settings}
+            return stack.enter_context(crawl_process(shuffled, settings_of_all, constants=dict(constants or {})))
 
         running = [start() for _ in range(crawlers)]
         if meanwhile is not None:

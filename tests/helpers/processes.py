@@ -1,7 +1,8 @@
 """Python processes, and crawls in them. They begin with Scrapy imported already: that would take most of a second.
 
-All of them are forked from one process, which runs this file as a script. (The fork server of `multiprocessing` skips
-Python's own end, where a coroutine that was never awaited, or a task that is left, is found.)
+All of them are forked from one process, which runs this file as a script. At its end, each process tells of coroutines
+that were never awaited, of tasks that are left, and of errors that nothing has handled. (The fork server of
+`multiprocessing` would not.)
 
 The task of a crawl is JSON on standard input; the result is the last line of the output. The keys of the task:
 
@@ -17,9 +18,11 @@ The log goes to standard error.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import gc
 import importlib
+import inspect
 import json
 import os
 import pkgutil
@@ -34,7 +37,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import scrapy.commands
 from crawling import ADDON, QUIET, Time, close_spider, with_clock
@@ -46,6 +50,7 @@ from scrapy.settings import default_settings
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import load_object
+from twisted.internet.defer import DebugInfo
 
 import scrapy_rep.commands
 from scrapy_rep.scrapy_internals.compat import sleep
@@ -83,7 +88,9 @@ def until(is_so: Callable[[], object], process: CrawlProcess | None = None) -> N
 
 
 class PythonProcess:
-    """`python ARGUMENT ...`, where the first argument is a file or "-m". It does not outlive the `with` block."""
+    """`python ARGUMENT ...`, where the first argument is a file or "-m". It does not outlive the `with` block.
+
+    `streams`: standard streams by their numbers that are other files (pipes, terminals), or None: closed."""
 
     def __init__(
         self,
@@ -91,16 +98,18 @@ class PythonProcess:
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
         stdin: bytes = b"",
+        streams: Mapping[int, Path | None] | None = None,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory()
         files = self._stdin, self._stdout, self._stderr = [Path(self._folder.name, name) for name in ("0", "1", "2")]
         self._stdin.write_bytes(stdin)
         self._status: int | None = None
+        opened = dict(enumerate(files)) | dict(streams or {})
         self.pid: int = _forks().command(
             start=arguments,
             cwd=str(cwd or Path.cwd()),
             environment=dict(environment or {}),
-            files=[str(file) for file in files],
+            files=[file and str(file) for file in opened.values()],
         )
 
     @property
@@ -120,11 +129,12 @@ class PythonProcess:
 
     def wait(self, seconds: float) -> int:
         """Wait for the end of the process, and return its exit status. Raises TimeoutError."""
-        give_up_at = time.monotonic() + seconds
+        give_up_at, pause = time.monotonic() + seconds, 0.01
         while (status := self.poll()) is None:
             if time.monotonic() > give_up_at:
                 raise TimeoutError(f"it did not end within {seconds} s")
-            time.sleep(0.01)
+            time.sleep(pause)
+            pause = min(pause * 1.1, 0.05)
         return status
 
     def send_signal(self, number: signal.Signals) -> None:
@@ -145,10 +155,11 @@ def run_python(
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
     stdin: bytes = b"",
+    streams: Mapping[int, Path | None] | None = None,
     seconds: float = 60,
 ) -> subprocess.CompletedProcess[str]:
     """Run a Python process to its end. Raises TimeoutError if it runs longer than `seconds`."""
-    with PythonProcess(*arguments, cwd=cwd, environment=environment, stdin=stdin) as process:
+    with PythonProcess(*arguments, cwd=cwd, environment=environment, stdin=stdin, streams=streams) as process:
         status = process.wait(seconds)
         stdout, stderr = process.stdout.decode("utf-8"), process.stderr.decode("utf-8")
     return subprocess.CompletedProcess(arguments, status, stdout, stderr)
@@ -413,14 +424,47 @@ def serve() -> Sequence[str]:
 def begin(command: Mapping[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, file in enumerate(command["files"]):
+        if file is None:
+            os.close(number)
+            continue
         descriptor = os.open(file, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.dup2(descriptor, number)
-        os.close(descriptor)
-    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
-    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
+        if descriptor != number:
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+    stdin, stdout, stderr = (file is not None for file in command["files"])
+    # As Python does at its start.
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False) if stdin else None
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False) if stdout else None
+    sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False) if stderr else None
     os.chdir(command["cwd"])
     os.environ.update(command["environment"])
+
+
+def run_to_its_end(arguments: Sequence[str]) -> NoReturn:
+    """Run, and end as Python ends, but leave the memory to the system: to free every module takes longer than most
+    commands run."""
+    status = 0
+    try:
+        run(arguments)
+    except SystemExit as end:
+        if not isinstance(end.code, int | None):
+            raise
+        status = end.code or 0
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    gc.collect()
+    # Only what was made since the fork: `gc.freeze` hides everything else.
+    for left in gc.get_objects():
+        if isinstance(left, CoroutineType) and inspect.getcoroutinestate(left) == inspect.CORO_CREATED:
+            print(f"coroutine {left.__qualname__!r} was never awaited", file=sys.stderr)
+        elif isinstance(left, asyncio.Task) and not left.done():
+            print(f"{left!r} was destroyed but it is pending", file=sys.stderr)
+        elif isinstance(left, DebugInfo) and left.failResult is not None:
+            print(f"Unhandled error in Deferred: {left.failResult!r}", file=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    os._exit(status)
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -438,4 +482,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--crawl"]:
         run_crawl(json.load(sys.stdin))
     else:
-        run(serve())
+        run_to_its_end(serve())

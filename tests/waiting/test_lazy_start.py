@@ -48,12 +48,12 @@ class Lazy(CrawlSpider):
 
 
 def of_many_sites(web: Web) -> list[str]:
-    return [web.robots(answer(RULES, delay=0.3)).url("/") for _ in range(30)]
+    return [web.robots(answer(RULES, delay=0.15)).url("/") for _ in range(30)]
 
 
 def of_one_site(web: Web) -> list[str]:
     site = web.site({"/robots.txt": answer(RULES, delay=0.3), "*": answer("page", delay=0.01)})
-    return [site.url(f"/{n}") for n in range(50)]
+    return [site.url(f"/{n}") for n in range(30)]
 
 
 def of_a_dead_site_and_others(web: Web) -> list[str]:
@@ -63,8 +63,8 @@ def of_a_dead_site_and_others(web: Web) -> list[str]:
 
 
 def of_a_site_with_a_delay(web: Web) -> list[str]:
-    site = web.robots("user-agent: *\ncrawl-delay: 0.1\n")
-    return [site.url(f"/{n}") for n in range(30)]
+    site = web.robots("user-agent: *\ncrawl-delay: 0.05\n")
+    return [site.url(f"/{n}") for n in range(2 * MOST_AHEAD)]
 
 
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -219,7 +219,7 @@ async def test_at_most_the_limit_and_one_request_for_each_origin_wait(
 ) -> None:
     """With memory for few origins, some requests of an origin are ready while others wait for its robots.txt."""
     sites = [web.robots(answer(RULES, delay=0.02)) for _ in range(8)]
-    urls = [site.url(f"/{n}") for n in range(12) for site in sites]
+    urls = [site.url(f"/{n}") for n in range(7) for site in sites]
     here: list[int] = []
 
     class Counts:

@@ -110,7 +110,8 @@ async def test_as_the_crawl_closes_the_line_names_only_what_holds_it_open(
         def emit(self, record: logging.LogRecord) -> None:
             if record.getMessage().startswith("Waiting for robots.txt: "):
                 lines.append(record.getMessage())
-                if is_closing and ("1 request" in lines[-1] or len(lines) > 50):
+                is_of_other_alone = "1 request" in lines[-1] and other.robots_url in lines[-1]
+                if is_closing and (is_of_other_alone or len(lines) > 50):
                     web.release(first, other)
 
     logging.getLogger("scrapy_rep").addHandler(handler := Collects())
