@@ -12,8 +12,8 @@ left its queue and has passed no downloader middleware. It does not count agains
 3. When the fetch ends, with an answer or without, the requests to its origin are ready. A ready request can go on if
    the downloader has room for its site: usually a host, which may have many origins. Sites take turns. The engine gets
    a ready request and a request from the queue in turn; but while MANY_READY or more sites have ready requests, the
-   queue has a turn only if no ready request can go on. Requests in Scrapy's default queue need room, too, if their
-   site has a delay. Until then, they stay in the queue.
+   queue has a turn only if no ready request can go on. Requests in Scrapy's default queue need room, too, if the
+   Crawl-delay of their site is obeyed. Until then, they stay in the queue.
 4. `RepMiddleware` decides about a ready request by the policy in memory. If this policy has expired, or was dropped to
    save memory, the request waits in the downloader (`in_downloader`). There is one exception: if nothing but an
    outage is known of the origin, the policy that ended the wait decides until the backoff is over (`take_policy`).
@@ -66,8 +66,8 @@ from scrapy_rep.waiting.wait_stats import Waits
 MAX_SECONDS = 0.005  # seconds that one `next_request` may take while all requests from the queue have to wait
 MANY_READY = 100  # sites with ready requests
 NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over request that need not wait
-# With ENOUGH * REP_FETCH_CONCURRENCY requests at the door, or held in the queue by a delay, a lazy `start` waits while
-# the door has none for the engine.
+# With ENOUGH * REP_FETCH_CONCURRENCY requests at the door, or held in the queue by a Crawl-delay, a lazy `start` waits
+# while the door has none for the engine.
 ENOUGH = 2
 
 
