@@ -132,7 +132,9 @@ class Simulation:
             self.note(run, "killed")
             self.loop.kill(member)
             return
-        if not crawling.done():
+        # A crawl that already closes by itself is left alone: a stop would end it at once (docs/limits.md).
+        slot: Any = getattr(crawler.engine, "_slot", None)
+        if not crawling.done() and getattr(slot, "closing", None) is None:
             self.note(run, "closing")
             member.context.run(asyncio.ensure_future, crawler.stop_async())
         await asyncio.wait([crawling])
