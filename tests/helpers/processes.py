@@ -440,9 +440,9 @@ def begin(command: Mapping[str, Any]) -> None:
     os.environ.update(command["environment"])
 
 
-def _sleeps(task: asyncio.Task[Any]) -> bool:
-    """Whether the task is Scrapy's own sleep after a failed download, which older releases have."""
-    return scrapy.version_info < (2, 18) and getattr(task.get_coro(), "__name__", "") == "_wait_for_download"
+def _is_download(task: asyncio.Task[Any]) -> bool:
+    """Whether the task is Scrapy's own around a download. A crawl may end before it, as it sleeps after a failure."""
+    return getattr(task.get_coro(), "__name__", "") == "_wait_for_download"
 
 
 def run_to_its_end(arguments: Sequence[str]) -> NoReturn:
@@ -462,7 +462,7 @@ def run_to_its_end(arguments: Sequence[str]) -> NoReturn:
     for left in gc.get_objects():
         if isinstance(left, CoroutineType) and inspect.getcoroutinestate(left) == inspect.CORO_CREATED:
             print(f"coroutine {left.__qualname__!r} was never awaited", file=sys.stderr)
-        elif isinstance(left, asyncio.Task) and not left.done() and not _sleeps(left):
+        elif isinstance(left, asyncio.Task) and not left.done() and not _is_download(left):
             print(f"{left!r} was destroyed but it is pending", file=sys.stderr)
         elif isinstance(left, DebugInfo) and left.failResult is not None:
             print(f"Unhandled error in Deferred: {left.failResult!r}", file=sys.stderr)
