@@ -13,7 +13,7 @@ from itertools import chain, pairwise, product
 
 from crawl import Simulation, TrackedRequest
 from network import origin_of
-from oracle import BACKOFF_MAX, BACKOFFS, Access, Key, Round, judge, rounds_of, view
+from oracle import BACKOFF_MAX, Access, Key, Round, judge, rounds_of, view
 from plain import outcome
 from scrapy.settings import Settings
 from virtual_time import NEVER
@@ -232,8 +232,8 @@ def dead_origins_take_no_place(seen: Observations) -> Iterator[str]:
     """
     for request in seen.eager:
         seconds = request.ended - request.entered - seen.stopped
-        until = request.entered - BACKOFFS[0]
-        if seen.may_forget and any(request.taken <= each.ended <= until for each in seen.own[request.key]):
+        waited_for = [each for each in seen.own[request.key] if request.taken <= each.ended <= request.entered]
+        if seen.may_forget and any(each.failures and each.due <= request.entered for each in waited_for[-1:]):
             continue
         has_answered = any(not each.failures for each in seen.of_origin[request.key[1]])
         is_page = request.queued < NEVER and seen.rep.waiting_max > 0
