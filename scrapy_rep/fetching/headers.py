@@ -65,8 +65,8 @@ def delta_seconds(text: str) -> float | None:
 
 
 def http_date(text: str | None) -> float | None:
-    """Read a date as in HTTP (RFC 9110 5.6.7) or email. Return seconds since the epoch, 0 for an
-    earlier date; None for any other text."""
+    """Read a date as in HTTP (RFC 9110 5.6.7) or email. Return seconds since the epoch, 0 for an earlier date; None for
+    any other text."""
     if not text:
         return None
     try:

@@ -133,6 +133,8 @@ class SchedulerQueues:
 
     def _is_held(self, site: str) -> bool:
         """Whether requests to the site stay in the queue, because the downloader has no room for them."""
+        if self._throttler is not None:  # nothing would wake the engine when a scope's delay is over
+            return False
         return site in self._in_downloader and site in self._delayed_sites and not self.has_room(site)
 
     def is_next_from_memory(self) -> bool:

@@ -153,7 +153,7 @@ async def test_the_timeout_holds_for_the_whole_answer_with_each_handler(web: Web
     settings = {"REP_FETCH_TIMEOUT": 1, "DOWNLOAD_HANDLERS": {"http": HANDLERS[handler]}}
     began = monotonic()
     result = await crawl(*(site.url("/") for site in [*slow, healthy]), settings=settings)
-    assert monotonic() - began < 60, "the body would take 400 seconds"
+    assert monotonic() - began < 8, "the body would take 400 seconds"
     assert list(result.pages) == [healthy.url("/")]
     assert len(result.refused) == 20
     assert all(isinstance(error, RobotsUnreachable) for error in result.refused.values())

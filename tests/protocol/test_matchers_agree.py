@@ -70,7 +70,7 @@ urls = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(body=bodies, url=urls, tokens=TOKENS)
 def test_both_matchers_agree_on_what_hypothesis_draws(body: bytes, url: str, tokens: tuple[str, ...]) -> None:
     robots = parse(body)
@@ -79,7 +79,7 @@ def test_both_matchers_agree_on_what_hypothesis_draws(body: bytes, url: str, tok
     assert first == fast(robots, url, tokens) == plain.outcome(body, url, tokens)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(body=st.one_of(bodies, st.binary(max_size=60)), tokens=TOKENS)
 def test_a_verdict_follows_from_the_groups_that_are_reported(body: bytes, tokens: tuple[str, ...]) -> None:
     robots = parse(body)

@@ -20,8 +20,8 @@ from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt, matches, spell
 from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token, product_token
 
 # The same examples in every run: a failure on one machine is a failure on all.
-some = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-many = settings(some, max_examples=600)
+some = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+many = settings(some, max_examples=1_000)
 
 
 # A robots.txt, from its parts.
