@@ -117,8 +117,9 @@ class Conversations:
 
     async def hold(
         self, origin: Origin, before: RobotsPolicy | None, triggers: Triggers, is_awaited: Callable[[], bool]
-    ) -> RobotsPolicy:
-        """Hold the conversation to its end. Return the policy that decides about all requests that have waited.
+    ) -> Round:
+        """Hold the conversation to its end. Return its last round, whose policy decides about all requests that have
+        waited.
 
         `before`: the policy that this crawl had. `triggers`: the requests that need robots.txt. `is_awaited`: whether
         requests wait for the policy now. Waits for other crawlers, the network, pauses between rounds, and handlers
@@ -156,7 +157,7 @@ class Conversations:
         if before is not None and before.state is State.AGEING and step.hops and policy.entry.outage is None:
             self._count("rep/refreshed")
         await self._report_rules(origin, policy, triggers.current)
-        return policy
+        return step
 
     async def _pause(self, seconds: float) -> bool:
         """Sleep. Return False at once if the crawl begins to close, or closes already."""

@@ -149,8 +149,9 @@ class Resolver:
             before = self._memory.recall(origin, self._now())
             if before is None or before.refetch is FETCH_FIRST:
                 self._count("rep/cache/miss")
-            policy = await self._conversations.hold(origin, before, fetch.triggers, fetch.is_awaited)
-            self._memory.put(origin, policy)
+            last = await self._conversations.hold(origin, before, fetch.triggers, fetch.is_awaited)
+            policy = last.policy
+            self._memory.put(origin, self._conversations.terms.policy_at(last.remembered, policy.at))
         except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and refuses requests
             if self._fetches.get(origin) is not fetch:  # `_end_waits` has cancelled it
                 return

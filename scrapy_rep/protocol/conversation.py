@@ -39,7 +39,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import LookUp, check_of_addresses, dropped_answer, is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import StatusRow, judge
-from scrapy_rep.protocol.words import AccessResult
+from scrapy_rep.protocol.words import AccessResult, Basis
 
 RETRY_DELAY = 1.0  # seconds before the same URL is requested again
 
@@ -125,6 +125,14 @@ class Round:
             return None
         return self.policy.entry if last.status is not None else without_backoff(self.policy.entry)
 
+    @property
+    def remembered(self) -> Entry:
+        """What this crawl remembers. If nothing is allowed because a proxy has failed, there is no backoff: the next
+        request may have another proxy."""
+        is_refused = self.policy.basis is Basis.NOTHING_ALLOWED
+        is_of_proxy = bool(self.hops) and self.hops[-1].is_of_proxy
+        return without_backoff(self.policy.entry) if is_refused and is_of_proxy else self.policy.entry
+
 
 def conversation(
     origin: Origin, known: Entry | None, now: float, terms: Terms
@@ -139,7 +147,7 @@ def conversation(
             if known is None or found.is_to_fetch:
                 outage = known.outage_at(now) if known is not None else None
                 if outage is not None and not outage.has_backoff:
-                    left = -1.0  # requests of another crawl have waited in vain, so those of this crawl wait once
+                    left = -1.0  # other requests have waited in vain, so these wait for one round
                 known, chain = yield from _fetch(origin, known, terms, retries)
                 now = chain.hops[-1].ended_at
         policy = terms.policy_at(known, now)

@@ -70,7 +70,8 @@ class RobotsPolicy:
     basis: Basis
     refetch: Refetch
     """When robots.txt is fetched again: the value in POLICY_OF_STATE. During a backoff, it is NOT. There is one
-    exception: it is still FIRST if the backoff is so short that requests wait for its end (`Outage.pause_at`)."""
+    exception: it is still FIRST if the backoff is so short that requests wait for its end (`Outage.pause_at`). In an
+    outage without backoff, it is FIRST if nothing is allowed."""
     at: float
     until: float
     robots: RobotsTxt | None
@@ -189,7 +190,9 @@ def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]
     outage = entry.outage_at(now)
-    if outage is not None and outage.rest_at(now):
+    if outage is not None and basis is Basis.NOTHING_ALLOWED and not outage.has_backoff:
+        refetch = Refetch.FIRST
+    elif outage is not None and outage.rest_at(now):
         is_awaited = outage.pause_at(now, wait) is not None
         refetch = Refetch.FIRST if refetch is Refetch.FIRST and is_awaited else Refetch.NOT
     until = _next_change(entry, now, unreachable_for, wait)

@@ -44,8 +44,8 @@ class Outage:
 
     @property
     def has_backoff(self) -> bool:
-        """Whether there is a backoff. An outage of another crawl, to which the server did not answer, has none
-        (`entry.without_backoff`)."""
+        """Whether there is a backoff. There is none after a failure of a proxy, nor in an outage of another crawl to
+        which the server did not answer (`entry.without_backoff`)."""
         return self.failures > 0
 
     def goes_on_at(self, now: float) -> bool:

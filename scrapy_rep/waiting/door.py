@@ -15,8 +15,8 @@ left its queue and has passed no downloader middleware. It does not count agains
    queue has a turn only if no ready request can go on. Requests in Scrapy's default queue need room, too, if the
    Crawl-delay of their site is obeyed. Until then, they stay in the queue.
 4. `RepMiddleware` decides about a ready request by the policy in memory. If this policy has expired, or was dropped to
-   save memory, the request waits in the downloader (`in_downloader`). There is one exception: if nothing but an
-   outage is known of the origin, the policy that ended the wait decides until the backoff is over (`take_policy`).
+   save memory, the request waits in the downloader (`in_downloader`). There is one exception: if the wait ended because
+   robots.txt is unreachable, the policy of that time decides until the backoff is over (`take_policy`).
 
 Two limits keep requests in the queue:
 
@@ -54,6 +54,7 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.words import Basis
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests, scheduler_of
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
@@ -92,7 +93,7 @@ class SchedulerDoor:
         """The error of the queue while `_next` was chosen. `next_request` raises it."""
         self._is_turn_of_queue = False
         self._ended_by: WeakKeyDictionary[Request, RobotsPolicy] = WeakKeyDictionary()
-        """The policy that ended a request's wait, if nothing but an outage was known of its origin."""
+        """The policy that ended a request's wait, if it allows nothing because robots.txt is unreachable."""
         self._is_open = False
         self._copies = KeptCopies(crawler)
 
@@ -158,8 +159,8 @@ class SchedulerDoor:
         return self._queues.is_in_downloader(request) if self._is_open else None
 
     def take_policy(self, request: Request) -> RobotsPolicy | None:
-        """The policy that ended the request's wait at the door, if nothing but an outage was known then, and the
-        backoff is not over; else None."""
+        """The policy that ended the request's wait at the door, if it allows nothing because robots.txt is unreachable,
+        and the backoff is not over; else None."""
         policy = self._ended_by.pop(request, None)
         if policy is None or policy.entry.outage is None:
             return None
@@ -272,7 +273,7 @@ class SchedulerDoor:
             return
         for wait in self._here.release(origin):
             self._waits.end(wait)
-            if result.entry.stored is None:
+            if result.basis is Basis.NOTHING_ALLOWED:
                 self._ended_by[wait.request] = result
         look_for_requests(self._crawler)
 

@@ -4,8 +4,8 @@ Most wait at the scheduler's door (`door`). These wait here:
 
 - Requests that do not come from the scheduler (`engine.download_async`, a media pipeline). They do not count against
   CONCURRENT_REQUESTS while they wait, because the engine has not checked this limit for them.
-- Requests from the door, if the policy in memory has expired or was dropped to save memory. They count. If only an
-  outage was known when their wait at the door ended, they do not wait again (`SchedulerDoor.take_policy`).
+- Requests from the door, if the policy in memory has expired or was dropped to save memory. They count. If their wait
+  at the door ended because robots.txt is unreachable, they do not wait again (`SchedulerDoor.take_policy`).
 - All requests, if REP_WAITING_MAX is 0 or the scheduler cannot be wrapped. Those from the scheduler count. If the
   scheduler cannot be wrapped, all count, because it is not known where a request comes from.
 """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import Time, crawl, with_clock
+from crawling import CrawlSpider, Time, crawl, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
@@ -85,6 +86,24 @@ async def test_a_retry_uses_another_proxy(web: Web) -> None:
     result = await crawl(*through(first.origin, second.origin, number=4), settings={"REP_FETCH_RETRIES": 1})
     assert len(result.pages) == 4
     assert [proxy.targets.count(f"{HOST}/robots.txt") for proxy in (first, second)] == [1, 1]
+
+
+@pytest.mark.parametrize("waiting_max", [0, 1_000], ids=["in-the-downloader", "at-the-scheduler"])
+@ensureDeferred
+async def test_a_later_request_makes_an_attempt_of_its_own(web: Web, waiting_max: int) -> None:
+    good = proxies(web, 1)[0]
+    dead, *others = through(REFUSED, good.origin, good.origin, number=3)
+
+    class Later(CrawlSpider):
+        async def failed(self, failure: Any) -> AsyncIterator[Request]:
+            self.crawl.ends.append("refused")
+            for request in others:
+                yield self.prepared(request)
+
+    result = await crawl(dead, spider=Later, settings={"REP_UNREACHABLE_WAIT": 0, "REP_WAITING_MAX": waiting_max})
+    assert result.ends == ["refused"]
+    assert len(result.pages) == 2
+    assert good.targets.count(f"{HOST}/robots.txt") == 1
 
 
 @pytest.mark.parametrize("meta", [{}, {"proxy": None}])

@@ -16,6 +16,7 @@ from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, Terms, conversation, judged
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY, Caching
+from scrapy_rep.protocol.lifecycle import Refetch
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.protocol.redirect_target import LookUp
@@ -375,6 +376,34 @@ def test_a_failure_of_a_proxy_or_a_component_is_not_shared(answer: Answer) -> No
     talk = Talk(answer, known=KNOWN)
     assert talk.entry.outage is not None
     assert talk.rounds[-1].shared is None
+
+
+@pytest.mark.parametrize(
+    ("failure", "has_backoff"),
+    [
+        *(
+            (status(407, proxied=True), False),
+            (broken(proxied=True), False),
+            (broken(proxied=True, timed_out=True), False),
+        ),
+        *((status(503, proxied=True), True), (broken(proxied=True, dropped=True), True), (broken(), True)),
+    ],
+)
+def test_a_failure_of_a_proxy_has_no_backoff_for_the_requests_that_come_later(
+    failure: Answer, has_backoff: bool
+) -> None:
+    talk = Talk(failure, terms=TERMS._replace(unreachable_wait=0.0))
+    now = NOW + 0.5
+    policy = TERMS.policy_at(talk.rounds[-1].remembered, now)
+    assert policy.refetch is (Refetch.NOT if has_backoff else Refetch.FIRST)
+    assert policy.is_fetch_due is not has_backoff
+    assert talk.rounds[-1].policy.refetch is Refetch.NOT, "for the requests that have waited"
+
+
+def test_while_a_proxy_fails_old_rules_are_obeyed_and_fetched_again_after_the_backoff() -> None:
+    talk = Talk(broken(proxied=True), known=KNOWN)
+    assert talk.allows == BY_RULES
+    assert talk.rounds[-1].remembered is talk.entry
 
 
 def test_an_answer_through_a_proxy_is_shared() -> None:

@@ -91,6 +91,11 @@ class Round:
         return bool(self.hops[-1].failure) or self.hops[-1].status == 407
 
     @property
+    def is_of_proxy(self) -> bool:
+        """Whether the proxy has failed, not the site."""
+        return bool(self.hops[-1].proxy) and self.is_unanswered
+
+    @property
     def is_worth_a_retry(self) -> bool:
         """docs/answers.md: a 5xx without Retry-After or challenge, or no answer, but not after a time-out."""
         last = self.hops[-1]

@@ -232,7 +232,8 @@ def dead_origins_take_no_place(seen: Observations) -> Iterator[str]:
     """
     for request in seen.eager:
         seconds = request.ended - request.entered - seen.stopped
-        waited_for = [each for each in seen.own[request.key] if request.taken <= each.ended <= request.entered]
+        rounds = [each for each in seen.own[request.key] if request.taken <= each.ended <= request.entered]
+        waited_for = [each for each in rounds if each.fetch == rounds[0].fetch]
         if seen.may_forget and any(each.failures and each.due <= request.entered for each in waited_for[-1:]):
             continue
         has_answered = any(not each.failures for each in seen.of_origin[request.key[1]])
@@ -280,16 +281,12 @@ def rounds_come_in_time(seen: Observations) -> Iterator[str]:
 def healthy_origins_are_not_refused(seen: Observations) -> Iterator[str]:
     """A request to a server that answers in a third of the time limit is not refused as unreachable, whatever other
     servers, proxies and crawls do. Which servers answer in time is read from the case, not from what the crawl saw.
-
-    If the request has a proxy, other requests may have ended the fetch before this one waited for it.
     """
     for request in seen.requests:
         server, proxy = seen.case["origins"].get(request.key[1]), request.plan.get("proxy")
         if seen.crawlers[request.run[0]].get("network") or seen.case.get("proxies", {}).get(proxy):
             continue
-        last = max((each.ended for each in seen.own[request.key] if each.ended <= request.ended), default=NEVER)
-        is_alone = bool(seen.case.get("proxies")) and min(request.taken, request.entered) > last - MOMENT
-        if request.outcome == "RobotsUnreachable" and server is not None and not is_alone:
+        if request.outcome == "RobotsUnreachable" and server is not None:
             answers = [answer for _, answer in server["robots"]]
             longest = max(answer.get("delay", server["robots_delay"])[1] for answer in answers)
             is_decisive = all(answer.get("status") in {200, 404, 410} for answer in answers)
@@ -322,9 +319,12 @@ def no_fetch_while_fresh(seen: Observations) -> Iterator[str]:
 
 
 def backoffs_are_kept(seen: Observations) -> Iterator[str]:
-    """After a failure, the next round does not begin before `Round.due`."""
+    """After a failure, the next round does not begin before `Round.due`. After a failure of a proxy, a later request
+    makes a round of its own."""
     for before, after in chain.from_iterable(map(pairwise, seen.own.values() if not seen.may_forget else ())):
         early = before.due - after.began
+        if before.is_of_proxy and after.fetch != before.fetch:
+            continue
         if before.failures and early > MOMENT and not seen.is_cut_off(before, after.began):
             yield f"{after.run} fetched {after.origin} {early:.1f} s too early after failure {before.failures}"
 
