@@ -31,9 +31,12 @@ def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:
         waiter.callback(result)
 
 
-async def within(seconds: float, call: Coroutine[Any, Any, T], late: Exception) -> T:
-    """Wait for the call and return its result. After the given number of seconds, cancel the call and raise `late`."""
-    result: Deferred[T] = Deferred()
+async def within(seconds: float, call: Coroutine[Any, Any, T], late: Exception, result: Deferred[T] | None = None) -> T:
+    """Wait for the call and return its result. After the given number of seconds, cancel the call and raise `late`.
+
+    `result`: a Deferred that gets the result, too. If it is cancelled, the call is cancelled.
+    """
+    result = Deferred() if result is None else result
     timer = call_later(seconds, settle, result, late)
     under_way = deferred_from_coro(call).addBoth(partial(settle, result))
     try:

@@ -139,7 +139,9 @@ class Conversations:
                     if step.reason:
                         triggers.go_on()
                     answer = await self._ask(origin, step, triggers.current, cookies, is_awaited)
-                    step = steps.send(replace(answer, has_another_proxy=triggers.has_another_proxy))
+                    if triggers.has_another_proxy:
+                        answer = replace(answer, has_another_proxy=True)
+                    step = steps.send(answer)
                 elif isinstance(step, LookUp):
                     step = steps.send(await self._look_up(origin, step.host, triggers.current))
                 else:
@@ -200,11 +202,12 @@ class Conversations:
         except CANCELLATIONS:
             if self._is_closing and not is_awaited():
                 raise
-            received = Answer(ask.url, reason="cancelled", dropped=True)
+            received = Answer(ask.url, reason="cancelled", dropped=True, ended_at=self._clock.now())
         except Exception as exc:  # noqa: BLE001 - it is logged, and counts as a failure of the network
             self._log.exception(FAULT, origin.robots_url)
-            received = Answer(ask.url, reason=printable(f"internal error, {type(exc).__name__}: {exc}"))
-        answer = judged(replace(received, ended_at=self._clock.now()), ask, self.terms)
+            reason = printable(f"internal error, {type(exc).__name__}: {exc}")
+            received = Answer(ask.url, reason=reason, ended_at=self._clock.now())
+        answer = judged(received, ask, self.terms)
         if answer.dropped and not received.dropped:
             response = None  # no archive or signal may show what a private server answered
         self._signals.send_catch_log(robots_response, answer=answer, request=trigger, response=response)

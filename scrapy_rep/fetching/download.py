@@ -16,9 +16,9 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.python import global_object_name
+from twisted.internet.defer import Deferred
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS, within
@@ -109,27 +109,30 @@ class Fetcher:
             self._count_response(request, response, received, download)
             answer = self._from_response(ask.url, response, received, request, download)
         began = began if download.sent_at is None else download.sent_at
-        return replace(answer, seconds=self._monotonic() - began), download.taken()
+        return replace(answer, ended_at=self._now(), seconds=self._monotonic() - began), download.taken()
 
-    async def _handle(self, request: Request, call: Coroutine[Any, Any, Response]) -> Response:
-        """Await the call of a download handler. If the request is for a robots.txt, cancel the call after
-        REP_FETCH_TIMEOUT, and stop the download at REP_BODY_LIMIT.
+    def _handle(self, request: Request, call: Coroutine[Any, Any, Response]) -> Coroutine[Any, Any, Response]:
+        """Return what is awaited in place of the call of a download handler: the call itself for a page."""
+        download = download_of(request)
+        return call if download is None else self._limited(request, download, call)
+
+    async def _limited(
+        self, request: Request, download: RobotsTxtDownload, call: Coroutine[Any, Any, Response]
+    ) -> Response:
+        """Await the call for a robots.txt. Cancel it after REP_FETCH_TIMEOUT, and stop the download at REP_BODY_LIMIT.
 
         Scrapy sends `bytes_received` for each chunk of any download. So this signal has a receiver only while a handler
         has a request for a robots.txt.
         """
-        download = download_of(request)
-        if download is None:
-            return await call
         if not self._in_handlers:
             self._crawler.signals.connect(self._received, signal=signals.bytes_received)
         self._in_handlers += 1
         seconds = self._settings.fetch_timeout
         late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
         seconds += GRACE if urlparse_cached(request).scheme in HAVE_TIMEOUTS else 0.0
-        download.sent_at, download.handling = self._monotonic(), deferred_from_coro(within(seconds, call, late))
+        download.sent_at, download.handling = self._monotonic(), Deferred()
         try:
-            return await maybe_deferred_to_future(download.handling)
+            return await within(seconds, call, late, download.handling)
         except CANCELLATIONS as exc:  # by the fetch or by the handler. Scrapy would never notice asyncio's
             raise ConnectionAbortedError("The download was cancelled") from exc
         except Exception as exc:

@@ -236,7 +236,7 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
         seconds = 0.0 if answer.noticed_late else seconds + pause
         answer = yield replace(ask, is_repeated=True, reason=answer.reason, pause=pause)
         seconds += answer.seconds
-    return replace(answer, seconds=seconds)
+    return answer if seconds == answer.seconds else replace(answer, seconds=seconds)
 
 
 def _can_confirm(stored: StoredResponse, url: str) -> bool:
@@ -266,9 +266,10 @@ def judged(answer: Answer, ask: Ask, terms: Terms) -> Answer:
 
 def _entry_after(origin: Origin, known: Entry | None, chain: _Chain, terms: Terms) -> Entry:
     """Return the origin's entry after a chain of redirects."""
-    last = replace(chain.hops[-1], seconds=chain.seconds)
-    result = last if last.access is AccessResult.UNREACHABLE else _response(chain, terms)
-    return after_fetch(known, origin.robots_url, result)
+    last = chain.hops[-1]
+    if last.access is AccessResult.UNREACHABLE:
+        return after_fetch(known, origin.robots_url, replace(last, seconds=chain.seconds))
+    return after_fetch(known, origin.robots_url, _response(chain, terms))
 
 
 def _response(chain: _Chain, terms: Terms) -> StoredResponse:
