@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import urldefrag
 
@@ -72,7 +72,7 @@ class Gate:
         self.after_download: list[Callable[[Request, Response, Landing | None], None]] = []
         """Called with a request and its response, before the spider gets the response; not for our own requests for a
         robots.txt. A function may raise ForbiddenByRobots to drop the response."""
-        self.delayed_sites: Container[str] = ()
+        self.delayed_sites: Collection[str] = ()
         """The sites whose Crawl-delay is obeyed (`extensions.crawl_delay`). They take few places in the downloader."""
         self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
         self.decided = 0

@@ -24,7 +24,7 @@ class SchedulerQueues:
 
     Scrapy's `DownloaderAwarePriorityQueue` first hands out requests of the slots with the fewest downloads. Dead
     origins have no downloads, so their requests would come first. This class reports a slot as busier than all others
-    if a request to it is at the door, waiting or ready, or if its requests are held (`_is_held`).
+    if a request to it is at the door, waiting or ready, or if its requests are held (`_held_sites`).
     """
 
     def __init__(self, crawler: Crawler, scheduler: Any) -> None:
@@ -37,7 +37,7 @@ class SchedulerQueues:
         self.site_of: Callable[[Request], str] = getattr(has_keys, name, lambda _request: "")
         """Return the key of a request's slot, which code outside this folder calls a site."""
         self._sites_at_door: Container[str] = ()
-        self._delayed_sites: Container[str] = ()
+        self._delayed_sites: Collection[str] = ()
         self._handed_out: dict[Request, str] = {}
         """The requests that the engine got from the door, and their sites. `look_at_downloads` removes those that have
         left the downloader."""
@@ -70,7 +70,7 @@ class SchedulerQueues:
         """Sort requests to these sites last: they have requests at the door. The sites may change."""
         self._sites_at_door = sites_at_door
 
-    def hold(self, delayed_sites: Container[str]) -> None:
+    def hold(self, delayed_sites: Collection[str]) -> None:
         """Leave requests to these sites in the queue until the downloader has room for them. Otherwise, they would take
         the places of other sites for a long time. The sites may change."""
         self._delayed_sites = delayed_sites
@@ -106,7 +106,7 @@ class SchedulerQueues:
 
         `can_fetch` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
         request to its site is at the door. A `DownloaderAwarePriorityQueue` first hands out requests to sites that
-        have none at the door, and whose requests are not held (`_is_held`). If no more may be fetched, it also puts
+        have none at the door, and whose requests are not held (`_held_sites`). If no more may be fetched, it also puts
         sites that have a slot before sites that have none. A site with a slot was used in the last minute or so, so its
         robots.txt is probably known. For any other queue, the answer at a limit is False, because its next request
         cannot be foreseen.
@@ -116,14 +116,15 @@ class SchedulerQueues:
         if not queues:
             return can_fetch and not is_full
         sites = queues if can_fetch else (site for site in self._used_sites() if site in queues)
-        at_door = self._sites_at_door if is_full or not can_fetch else ()
-        return any(site not in at_door and not self._is_held(site) for site in sites)
+        at_door, held = self._sites_at_door if is_full or not can_fetch else (), self._held_sites()
+        return any(site not in at_door and site not in held for site in sites)
 
     @property
     def number_held(self) -> int:
-        """The number of requests in the queue, if all of them are held (`_is_held`); else 0."""
-        queues = self._queues_of_sites
-        return sum(map(len, queues.values())) if all(map(self._is_held, queues)) else 0
+        """The number of requests in the queue, if all of them are held (`_held_sites`); else 0."""
+        held = self._held_sites()
+        queues = self._queues_of_sites if held else {}
+        return sum(map(len, queues.values())) if held.issuperset(queues) else 0
 
     @property
     def _queues_of_sites(self) -> Mapping[str, Any]:
@@ -131,11 +132,12 @@ class SchedulerQueues:
         # The scheduler empties the queue in memory first.
         return next((queue.pqueues for queue in self._aware if queue.pqueues), {})
 
-    def _is_held(self, site: str) -> bool:
-        """Whether requests to the site stay in the queue, because the downloader has no room for them."""
-        if self._throttler is not None:  # nothing would wake the engine when a scope's delay is over
-            return False
-        return site in self._in_downloader and site in self._delayed_sites and not self.has_room(site)
+    def _held_sites(self) -> set[str]:
+        """Return the sites whose requests stay in the queue, because the downloader has no room for them."""
+        # With a throttler, nothing would wake the engine when a scope's delay is over.
+        if not self._delayed_sites or self._throttler is not None:
+            return set()
+        return {site for site in self._in_downloader if site in self._delayed_sites and not self.has_room(site)}
 
     def is_next_from_memory(self) -> bool:
         """Whether the next request comes from the queue in memory. The queue on disk is used when that one is empty."""
@@ -155,11 +157,11 @@ class SchedulerQueues:
 
     def _busy(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
         """Return each slot's number of downloads, plus LAST if the slot has to come after the others."""
-        slots, at_door = self._downloader.slots, self._sites_at_door
+        slots, at_door, held = self._downloader.slots, self._sites_at_door, self._held_sites()
         of_slotless = LAST if self._are_slotless_last else 0
         handed_out = {
             site: (max(len(slots[site].active), number) if site in slots else of_slotless + number)
-            + (LAST if self._is_held(site) else 0)
+            + (LAST if site in held else 0)
             for site, number in self._in_downloader.items()
         }
         # The queue asks for all its slots for each request. In a crawl of many sites, this may take half of the time.
