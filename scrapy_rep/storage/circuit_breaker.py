@@ -1,7 +1,7 @@
-"""Cuts off a shared store that hangs or fails: the crawl goes on without the store, and retries it with pauses.
+"""Cuts off a store that hangs or fails: the crawl goes on without it, and retries it after a pause.
 
-A call fails if it takes longer than five seconds. After a failure, the crawl logs one warning, and retries the store with
-exponential backoff.
+A call fails if it takes longer than five seconds. The first failure of a crawl is logged as a warning. The pauses
+between two retries become longer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The entries that several crawlers share (REP_STORAGE), and the lease of the crawler that fetches.
+"""The lease of a fleet: the one crawler that has it fetches, the others wait for the entry (REP_STORAGE).
 
 For each origin, one crawler at a time has the lease. The holder of the lease fetches robots.txt, stores its entry and
 gives the lease back; the others wait for the entry. A crawler fetches without the lease in three cases:
