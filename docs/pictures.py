@@ -235,7 +235,7 @@ def request_picture() -> str:
                 460,
                 [
                     "The request waits",
-                    "waiting.door, or waiting.in_downloader",
+                    "waiting.at_scheduler, or waiting.in_downloader",
                     "fetching.conversations: REP_STORAGE, then one fetch; while robots.txt is",
                     "unreachable, more rounds within REP_UNREACHABLE_WAIT",
                 ],

@@ -1,4 +1,4 @@
-"""scrapy-rep: crawls that obey robots.txt as RFC 9309 requires.
+"""scrapy-rep: crawls that obey robots.txt as RFC 9309 requires. This module has the public names.
 
 docs/architecture.md lists the modules, and follows one request and one robots.txt through them. Only the modules in
 `scrapy_internals` touch the internals of Scrapy and Twisted. (`sitemap_spider` uses `SitemapSpider._parse_sitemap`.)

@@ -1,4 +1,4 @@
-"""The Scrapy add-on: switches our middlewares on, and Scrapy's own robots.txt middleware off."""
+"""Scrapy's setting ADDONS: switches our middleware on, and Scrapy's own robots.txt middleware off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting without blocking the event loop: for a Deferred, with a time limit, or for a call in a thread of its own."""
+"""Waiting without blocking the event loop: for a Deferred, with a time limit, or for a thread."""
 
 from __future__ import annotations
 

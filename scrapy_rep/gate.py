@@ -4,7 +4,7 @@
 2. If memory has a usable policy of that robots.txt, it decides at once. (An unreachable robots.txt has a policy, too:
    see 3.) If robots.txt expires soon, or the backoff after a failure is over, it is fetched again in the background.
 3. Else the request waits for a fetch (`fetching.resolver`). Most requests wait at the scheduler, before they come here
-   (`waiting.door`). The others wait in the downloader (`waiting.in_downloader`). The fetch ends with a
+   (`waiting.at_scheduler`). The others wait in the downloader (`waiting.in_downloader`). The fetch ends with a
    policy, unless the crawl ends first. The policy decides about the requests that waited:
    - The fetch had an answer: its rules decide. Without rules, its status decides (`protocol.status_policy`).
    - The fetch failed: the old rules decide, if they may still be obeyed. Else nothing is allowed; after a long outage,
@@ -33,8 +33,8 @@ from scrapy_rep.protocol.origin import Origin, needs_host
 from scrapy_rep.protocol.readings import other_readings
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
-from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE
 from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.syntax import EVERYONE
 from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.refusals import Refusals
 from scrapy_rep.settings import ExemptPath, RepSettings
@@ -104,7 +104,7 @@ class Gate:
         """
         applicable = self.applicable_origin(request)
         if isinstance(applicable, Origin):
-            policy = self._known(applicable, request)
+            policy = self._peek_and_refresh(applicable, request)
             if policy is None:
                 return applicable
             self.decide(request, policy)
@@ -173,7 +173,7 @@ class Gate:
         applicable = self.applicable_origin(request)
         return self._resolver.peek(applicable) if isinstance(applicable, Origin) else None
 
-    def _known(self, origin: Origin, request: Request) -> RobotsPolicy | None:
+    def _peek_and_refresh(self, origin: Origin, request: Request) -> RobotsPolicy | None:
         """The usable policy that memory has. If it is time to fetch robots.txt again, begin that in the background."""
         policy = self._resolver.peek(origin)
         if policy is not None and policy.refetch is not NO_REFETCH:
@@ -186,7 +186,7 @@ class Gate:
         applicable = self.applicable_origin(request)
         if not isinstance(applicable, Origin):
             return None
-        policy = self._known(applicable, request)
+        policy = self._peek_and_refresh(applicable, request)
         if policy is None:
             policy = await maybe_deferred_to_future(self._resolver.resolve(applicable, request))
         return policy

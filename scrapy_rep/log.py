@@ -1,4 +1,4 @@
-"""The log of one crawl: each line names its spider, as Scrapy's own lines do (`%(spider)s` in a log format)."""
+"""The logger: each line names its spider, as Scrapy's own lines do (`%(spider)s` in a log format)."""
 
 from __future__ import annotations
 

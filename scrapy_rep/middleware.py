@@ -1,4 +1,4 @@
-"""The downloader middleware: lets a request pass, lets it wait for its origin's robots.txt, or drops it."""
+"""The downloader middleware: Scrapy's hooks, in which a request passes, waits or is dropped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from scrapy_rep.scrapy_internals.download_handlers import prepare_handlers
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import call_when_closing
 from scrapy_rep.settings import FILES, RepSettings, is_obeying, warn_of_unknown_names
-from scrapy_rep.waiting.door import SchedulerDoor
+from scrapy_rep.waiting.at_scheduler import SchedulerDoor
 from scrapy_rep.waiting.in_downloader import InDownloader
 from scrapy_rep.waiting.wait_stats import Waits
 

@@ -1,4 +1,4 @@
-"""The refusal of requests: the stats, the log line, the signal `request_forbidden` and the exception."""
+"""The refusal of a request: its log line, its stats, the signal `request_forbidden`, the exception."""
 
 from __future__ import annotations
 

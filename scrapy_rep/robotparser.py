@@ -9,7 +9,7 @@ from scrapy.robotstxt import RobotParser
 from scrapy.utils.python import to_unicode
 
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token
+from scrapy_rep.protocol.robotstxt.syntax import is_product_token
 from scrapy_rep.user_agent import ProductTokens, tokens_of_header
 
 

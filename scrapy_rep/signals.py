@@ -1,4 +1,4 @@
-"""The signals of this package. Your own code can connect to them, as the package's extensions do.
+"""The signals of this package, for extensions and for users' own code.
 
 If a handler raises an exception, it is logged, and nothing else changes (Scrapy's `send_catch_log`). Most requests of a
 crawl are allowed by a robots.txt that is known already. For these, no signal is sent.

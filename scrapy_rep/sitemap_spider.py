@@ -1,4 +1,4 @@
-"""A spider that crawls the sitemaps named in robots.txt, without a second request for robots.txt."""
+"""RobotsSitemapSpider: crawls the sitemaps named in robots.txt, without a second request for robots.txt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result for a URL (`Finding`), and the crawler for which it holds (`CrawlerProfile`)."""
+"""The result of the command for a URL (`Finding`), and the crawler for which it holds (`CrawlerProfile`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Looks up the robots.txt of URLs, in a crawl without pages: fetches it as a crawl would, reads it from REP_STORAGE
-(`--cached`), or deletes it there (`--forget`)."""
+"""Looks up the robots.txt of URLs in a crawl without pages; `--cached`, `--forget`.
+
+The robots.txt is fetched as a crawl would fetch it, read from REP_STORAGE (`--cached`), or deleted there (`--forget`).
+"""
 
 from __future__ import annotations
 

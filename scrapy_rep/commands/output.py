@@ -1,4 +1,4 @@
-"""Writes the findings of the command: as text for people, as one line for each URL, or as JSON for programs.
+"""Writes the findings: as text for people, as one line for each URL, or as JSON for programs.
 
 The exit status follows from the counts of findings.
 """

@@ -1,4 +1,4 @@
-"""The options of the command `scrapy robots`. Every `scrapy` command loads this file, so it imports very little."""
+"""The options of `scrapy robots`. Every `scrapy` command loads this file, so it imports very little."""
 
 from __future__ import annotations
 
@@ -107,7 +107,8 @@ def _wrong(urls: list[str], opts: Namespace) -> str:
 
 
 def _wrong_agent(agent: str) -> str:
-    from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token, product_token  # noqa: PLC0415
+    from scrapy_rep.protocol.robotstxt.syntax import is_product_token  # noqa: PLC0415
+    from scrapy_rep.user_agent import product_token  # noqa: PLC0415
 
     if is_product_token(agent):
         return ""

@@ -1,4 +1,4 @@
-"""Reads the URLs and files of the command, and checks URLs."""
+"""Reads the URLs and files that are given to the command, and checks the URLs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Extensions listen to signals, or add functions to the lists of the gate, such as `before_download`. Each file or
-folder is one feature or one part of the log; `output_file` is a helper.
+"""Features and parts of the log that listen to signals; the table EXTENSIONS lists them.
+
+Extensions listen to signals, or add functions to the lists of the gate, such as `before_download`. Each file or folder
+is one feature or one part of the log; `output_file` is a helper.
 
 To delete a feature, delete its file or folder, its row in EXTENSIONS, its fields in `settings` and its rows in
 `docs/stats.md`. These features also have code elsewhere:

@@ -1,4 +1,7 @@
-"""Crawl-delay: requests to a site are at least its Crawl-delay apart, up to REP_CRAWL_DELAY_MAX (0 by default)."""
+"""Applies Crawl-delay: sets the delay of the site's download slot (REP_CRAWL_DELAY_MAX).
+
+So requests to a site are at least its Crawl-delay apart, up to REP_CRAWL_DELAY_MAX (0 by default).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuse forbidden requests before they enter the queue, if their robots.txt is known (REP_DROP_EARLY)."""
+"""Refuses forbidden requests before they enter the queue, if their robots.txt is known (REP_DROP_EARLY)."""
 
 from __future__ import annotations
 

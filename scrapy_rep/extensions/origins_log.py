@@ -1,5 +1,6 @@
-"""What the log says about origins, and at the end about the whole crawl; and the stats of origins. `outage_log` logs
-outages.
+"""Log lines and stats: origins without rules, too long files, crawls whose start requests were all refused.
+
+`outage_log` logs outages.
 
 - OriginsLog: origins without rules, those with too long a robots.txt, and the totals.
 - NothingCrawled: a WARNING at the end of a crawl whose start requests were all refused, with advice.

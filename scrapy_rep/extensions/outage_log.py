@@ -1,4 +1,4 @@
-"""The log of outages.
+"""The warning about an outage, when it begins; and the log line at its end.
 
 - Each of the first WARNED_OUTAGES outages is logged as a WARNING, and its end at INFO. Others are logged at DEBUG.
 - The first challenge is explained in a WARNING.

@@ -1,4 +1,4 @@
-"""The files that extensions write (REP_REPORT, REP_ARCHIVE, REP_REFUSALS): their paths, and appending to them."""
+"""The paths of the files that extensions write (REP_REPORT, REP_ARCHIVE, REP_REFUSALS), and appending."""
 
 from __future__ import annotations
 

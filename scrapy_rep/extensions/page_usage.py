@@ -1,4 +1,7 @@
-"""Usage preferences for pages (REP_PURPOSES): stored in `response.meta`, counted and enforced (REP_PURPOSES_REFUSE)."""
+"""Usage preferences of pages (REP_PURPOSES): stored in `response.meta`, counted and enforced.
+
+They are enforced with REP_PURPOSES_REFUSE.
+"""
 
 from __future__ import annotations
 

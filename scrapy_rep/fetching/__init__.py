@@ -1,0 +1,1 @@
+"""A robots.txt over the wire: requests, downloads, limits, cookies."""

@@ -1,4 +1,4 @@
-"""Holds the conversation about one origin's robots.txt (`protocol.conversation`) with the store and with servers.
+"""Does what `protocol.conversation` says: asks the store and servers, sends signals, counts stats.
 
 Each request waits for its turn (`turns`). Its cookies come from the same conversation; they never mix with the cookies
 of the crawl. After each round, what was fetched goes into the store in the background, and the signal `robots_known`

@@ -1,4 +1,4 @@
-"""The cookies of one conversation about a robots.txt. They never mix with the cookies of the crawl."""
+"""Cookies along the redirects of one robots.txt. They never mix with the cookies of the crawl."""
 
 from __future__ import annotations
 

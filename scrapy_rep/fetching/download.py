@@ -1,4 +1,4 @@
-"""Makes one request for a robots.txt through Scrapy's engine, and turns its response into an `Answer`.
+"""Makes one request through Scrapy's engine, with its time-out, and turns its response into an `Answer`.
 
 The download stops after REP_BODY_LIMIT octets, 500 KiB or more (RFC 9309 section 2.5). What was received is used. The
 last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact octet. After REP_FETCH_TIMEOUT, the

@@ -1,4 +1,7 @@
-"""Downloads a robots.txt by FTP, up to REP_BODY_LIMIT. Scrapy's own FTP handler has no limit."""
+"""Downloads a robots.txt by FTP, up to a limit. Scrapy's own FTP handler has no limit.
+
+The limit is REP_BODY_LIMIT.
+"""
 
 from __future__ import annotations
 

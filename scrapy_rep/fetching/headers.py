@@ -1,4 +1,4 @@
-"""Reads header fields of a robots.txt response: those about caching, Retry-After and Location (RFC 9110, RFC 9111).
+"""Reads the header fields of a response, and makes values of them (RFC 9110, RFC 9111).
 
 `protocol.freshness` says how long the response may be used. `protocol.outage` says how long a Retry-After is obeyed.
 """

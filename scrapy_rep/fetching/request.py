@@ -1,4 +1,4 @@
-"""Builds a request for a robots.txt: its mark, its header fields, and its meta for Scrapy and for plugins.
+"""Builds a request for a robots.txt: its mark, its header fields, its meta for Scrapy and for plugins.
 
 The request takes the proxy and the User-Agent of the request that needs the robots.txt. Its cookies come from the
 conversation (`fetching.conversations`).

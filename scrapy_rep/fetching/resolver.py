@@ -1,4 +1,4 @@
-"""The robots policy of each origin: from memory, or from one fetch that all requests to the origin share.
+"""One fetch at a time for an origin, shared by all requests that need its robots.txt.
 
 An origin has one fetch at a time (`conversations`). The fetch is a task of its own: if one waiting request is
 cancelled, the others still get the policy. The fetch uses the proxy and the User-Agent of the request that triggers it.

@@ -1,4 +1,6 @@
-"""Limits how many robots.txt files are fetched at a time (REP_FETCH_CONCURRENCY), and decides which fetch is next.
+"""Limits how many robots.txt files of all origins are fetched at a time (REP_FETCH_CONCURRENCY).
+
+It also decides which fetch is next.
 
 Slow requests (SLOW_AFTER) do not count: a host that never answers must not delay the others.
 """

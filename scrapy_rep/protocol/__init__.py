@@ -1,1 +1,4 @@
-"""The Robots Exclusion Protocol: values and functions. They use the standard library alone, without clock or I/O."""
+"""The Robots Exclusion Protocol (RFC 9309): values and functions, without clock, I/O or Scrapy.
+
+They use the standard library alone.
+"""

@@ -1,4 +1,4 @@
-"""The outcome of one request for a robots.txt (RFC 9309 section 2.3.1)."""
+"""The value `Answer`: the outcome of one request for a robots.txt (RFC 9309 section 2.3.1)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Recognises a challenge: a page that demands proof that the client is a browser, sent instead of robots.txt.
+"""Recognises a challenge, a page that demands proof of a browser (`status_policy` has what it means).
 
-`status_policy` has what a challenge means.
+The page is sent instead of robots.txt, with any status.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One fetch of an origin's robots.txt as a conversation, without I/O: what to do next, and what the results mean.
+"""One fetch of a robots.txt as steps without I/O: following redirects, retries, further rounds.
 
 `conversation` is a generator. It yields a step, and is sent the result of that step:
 

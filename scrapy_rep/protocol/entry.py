@@ -1,4 +1,4 @@
-"""What the crawler remembers about one origin's robots.txt, as values and as bytes for a storage."""
+"""The entry: what is remembered of one origin's robots.txt, as values and as bytes for a storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long an answer may be used before it expires (RFC 9111 sections 4.2 and 4.3; RFC 9309 section 2.4)."""
+"""How long an answer may be used before it expires (RFC 9111 4.2 and 4.3; RFC 9309 2.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lifecycle of an entry: what it means for requests at a moment, and how a fetch changes it.
+"""The states of an origin (fresh, stale, unreachable, ...): what each state means, and what changes it.
 
 The sources are RFC 9309 2.3.1.4 and 2.4, and RFC 9111 4. An entry has the last usable answer (`stored`) and the
 failures after it (`outage`).
@@ -103,7 +103,7 @@ class RobotsPolicy:
         return self.entry.robots_url
 
     @property
-    def answer(self) -> str:
+    def answer_in_words(self) -> str:
         """The last answer in words, such as `HTTP 200`, or why there was none."""
         return self.entry.last.reason
 

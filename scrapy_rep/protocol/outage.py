@@ -1,8 +1,9 @@
-"""An outage is the time in which an origin's robots.txt is unreachable (RFC 9309 2.3.1.4).
+"""An outage of robots.txt: the backoff, how long a Retry-After is obeyed, the 30 days (RFC 9309 2.3.1.4).
 
-After each failure, robots.txt is fetched again when the backoff and the server's Retry-After are over. At the beginning
-of an outage, requests wait for these fetches (`Outage.pause_at`). After an outage of REP_UNREACHABLE_DAYS, the crawler
-may assume that there is no robots.txt (`Outage.is_long_at`).
+An outage is the time in which an origin's robots.txt is unreachable. After each failure, robots.txt is fetched again
+when the backoff and the server's Retry-After are over. At the beginning of an outage, requests wait for these fetches
+(`Outage.pause_at`). After an outage of REP_UNREACHABLE_DAYS, the crawler may assume that there is no robots.txt
+(`Outage.is_long_at`).
 
 An outage is stored and shared, so it has wall-clock times. If a clock is wrong, a fetch is delayed by at most
 CLOCK_SKEW.

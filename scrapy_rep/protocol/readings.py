@@ -1,4 +1,4 @@
-"""The other ways to read a URL: what download handlers send instead of it, and what servers make of it."""
+"""The other ways to read a URL: what download handlers send instead of it, what servers make of it."""
 
 from __future__ import annotations
 

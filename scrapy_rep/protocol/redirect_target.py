@@ -1,4 +1,4 @@
-"""Which redirects of robots.txt the crawler follows (RFC 9309 section 2.3.1.2).
+"""Which redirect targets are refused, and why: above all private addresses (RFC 9309 2.3.1.2).
 
 By default, it follows none from a public to a private host (REP_REDIRECT_PRIVATE), because that host may be in the
 crawler's own network. There are three checks:

@@ -1,4 +1,4 @@
-"""The status policies: tables of what an answer for robots.txt means (RFC 9309 section 2.3.1)."""
+"""What the status of an answer means: a table for 403, 404, 429, 5xx and so on (RFC 9309 2.3.1)."""
 
 from __future__ import annotations
 

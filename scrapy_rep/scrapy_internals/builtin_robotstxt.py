@@ -1,4 +1,4 @@
-"""Ask Scrapy's own robots.txt middleware and parser whether a URL is allowed, for `scrapy robots --compare`."""
+"""Scrapy's own robots.txt middleware and parser, for `scrapy robots --compare`."""
 
 from __future__ import annotations
 

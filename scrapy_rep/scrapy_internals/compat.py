@@ -1,4 +1,7 @@
-"""Names that newer releases of Scrapy have and Scrapy 2.14 lacks. Each is Scrapy's own if it exists, else ours."""
+"""Names that newer releases of Scrapy have and Scrapy 2.14 lacks.
+
+Each is Scrapy's own if it exists, else ours.
+"""
 
 from __future__ import annotations
 

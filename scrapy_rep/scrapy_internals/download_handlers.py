@@ -1,4 +1,4 @@
-"""Change Scrapy's aiohttp and httpx download handlers for a crawl that fetches robots.txt files beside its pages.
+"""Changes to Scrapy's aiohttp and httpx download handlers: no limit of their pools, and URLs as they are.
 
 1. Remove the limit of their connection pools. A pool has CONCURRENT_REQUESTS connections, and the time that a request
    waits for a connection counts against its time-out. Robots.txt fetches that hang would make pages time out. Pages are

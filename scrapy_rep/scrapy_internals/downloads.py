@@ -1,4 +1,4 @@
-"""Scrapy's downloader: requests that do not count in it, and its handlers. `slots.py` has its slots."""
+"""Scrapy's downloader: requests that do not count against CONCURRENT_REQUESTS, and its handlers."""
 
 from __future__ import annotations
 

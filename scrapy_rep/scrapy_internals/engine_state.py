@@ -1,4 +1,4 @@
-"""Scrapy's engine: its scheduler and middlewares, the moment when a crawl begins to close, asking for requests.
+"""Scrapy's engine: its scheduler and middlewares, whether the crawl closes, and a call to ask for requests.
 
 Also: whether a person waits for the end of the crawl (`scrapy fetch`, `view`, `parse`, `shell`, `check`). This uses
 names in the modules of these commands. If Scrapy changes the names, the crawl counts as ordinary.

@@ -1,4 +1,4 @@
-"""The queues of Scrapy's scheduler: which request leaves them next, and how a request goes back into them."""
+"""The queues of Scrapy's scheduler: which request leaves them next, and how a request goes back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAST = 10**6  # a number of downloads that no slot reaches; it sorts a slot behi
 
 
 class SchedulerQueues:
-    """The queue in memory and, with a JOBDIR, the queue on disk, for the door (`door.py`).
+    """The queue in memory and, with a JOBDIR, the queue on disk, for the door (`waiting.at_scheduler`).
 
     Scrapy's `DownloaderAwarePriorityQueue` first hands out requests of the slots with the fewest downloads. Dead
     origins have no downloads, so their requests would come first. This class reports a slot as busier than all others
@@ -101,8 +101,9 @@ class SchedulerQueues:
             if not self._in_downloader[site]:
                 del self._in_downloader[site]
 
-    def is_next_useful(self, *, can_fetch: bool, is_full: bool) -> bool:
-        """Whether the scheduler's next request could be sent, or could wait at the door.
+    def prepare_next(self, *, can_fetch: bool, is_full: bool) -> bool:
+        """Prepare the order of the queue for its next request. Return whether that request could be sent, or could wait
+        at the door.
 
         `can_fetch` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
         request to its site is at the door. A `DownloaderAwarePriorityQueue` first hands out requests to sites that

@@ -1,6 +1,7 @@
-"""Scrapy's download slots: the shortest time between requests to a site, and removing a request from its slot.
+"""Changes to Scrapy's download slots, `Downloader.slots`.
 
-`scheduler_queues.py` also reads the slots, to choose the next request. A later Scrapy has a throttler in place of
+The changes are the shortest time between requests to a site, and the removal of a request from its slot.
+`scheduler_queues.py` only reads the slots, to choose the next request. A later Scrapy has a throttler in place of
 download slots. A *scope* of the throttler takes the place of a slot.
 """
 # ruff: noqa: SLF001 - the throttler has no public methods for jitter and for the time of the next request

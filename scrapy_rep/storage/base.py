@@ -1,4 +1,4 @@
-"""The interface of a store of robots.txt entries. To write a store, derive from `Storage`."""
+"""The interface of a store (`Storage`). To write a store, derive from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entries that a crawl remembers, in bounded memory (REP_MEMORY_OCTETS).
+"""The entries in the memory of one crawl, with a limit (REP_MEMORY_OCTETS).
 
 A quarter of the memory is for entries in use, which are kept parsed. When it is full, the least recently used of them
 are compressed. When the rest is full, the least recently used of the compressed entries are dropped. The number of

@@ -1,4 +1,4 @@
-"""`redis:` keeps entries on a Redis server, so a fleet of crawlers fetches each robots.txt once (extra `redis`)."""
+"""`redis:` keeps entries on a Redis server (extra `redis`)."""
 
 from __future__ import annotations
 

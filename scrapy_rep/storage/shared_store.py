@@ -1,4 +1,4 @@
-"""The entries that several crawlers share (REP_STORAGE), and the lease of the crawler that fetches.
+"""The lease of a fleet: the one crawler that has it fetches, the others wait for the entry (REP_STORAGE).
 
 For each origin, one crawler at a time has the lease. The holder of the lease fetches robots.txt, stores its entry and
 gives the lease back; the others wait for the entry. A crawler fetches without the lease in three cases:
@@ -7,17 +7,13 @@ gives the lease back; the others wait for the entry. A crawler fetches without t
 - The holder's entry may not be shared (`storable`), or the server has not answered (`without_backoff`).
 - The store fails, or does not answer within five seconds.
 
-The store may be down. If a call fails or takes longer than five seconds, the crawl goes on without the store. It logs
-one warning, and retries the store with exponential backoff (`CircuitBreaker`).
+`circuit_breaker` cuts off a store that hangs or fails.
 """
 
 from __future__ import annotations
 
-import logging
-import math
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
 from uuid import uuid4
 
 from scrapy.crawler import Crawler
@@ -26,8 +22,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList
 
 from scrapy_rep.clock import Clock
-from scrapy_rep.deferreds import CANCELLATIONS, within
-from scrapy_rep.log import Logger, logger_of
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.conversation import RETRY_DELAY
 from scrapy_rep.protocol.entry import (
     Entry,
@@ -38,76 +33,10 @@ from scrapy_rep.protocol.entry import (
     storable,
     useful_until,
 )
-from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage
-
-T = TypeVar("T")
-
-DEADLINE = 5.0  # seconds for one call; and for all remaining calls when the crawl ends
-RETRY_FIRST = 1.0  # seconds between the first failure and the first retry; doubled after each further failure
-RETRY_MAX = 60.0  # seconds between two retries, at most
-
-
-class CircuitBreaker:
-    def __init__(
-        self, count: Callable[[str], None], clock: Callable[[], float], log: Logger, *, has_deadline: bool = True
-    ) -> None:
-        """`count` adds 1 to a stat. `clock` returns monotonic seconds. `has_deadline` limits each call to DEADLINE."""
-        self._has_deadline = has_deadline
-        self._count = count
-        self._clock = clock
-        self._log = log
-        self._under_way = 0  # number of calls
-        self._has_warned = False
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all failures, so that the next call asks the store."""
-        self._failures, self._down_until = 0, -math.inf
-
-    async def call(self, method: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T) -> T:
-        """Return the method's result. Return `otherwise` if the method fails or the store is down."""
-        # After a failure, one call at a time is enough to find out whether the store works again.
-        if self._clock() < self._down_until or (self._failures and self._under_way):
-            return otherwise
-        self._under_way += 1
-        try:
-            call, late = _awaited(method, *args), TimeoutError(f"no answer within {DEADLINE:g} seconds")
-            result = await (within(DEADLINE, call, late) if self._has_deadline else call)
-        except CANCELLATIONS:
-            raise
-        except Exception as exc:  # noqa: BLE001 - each library has its own errors
-            self._failed(exc)
-            return otherwise
-        finally:
-            self._under_way -= 1
-        if self._failures:
-            self._log.info("REP_STORAGE: the store can be used again")
-        self.reset()
-        return result
-
-    def _failed(self, exc: Exception) -> None:
-        self._count("rep/storage/error")
-        if self._clock() >= self._down_until:  # calls that fail together count as one failure
-            self._failures += 1
-            self._down_until = self._clock() + min(RETRY_FIRST * 2.0 ** min(self._failures - 1, 64), RETRY_MAX)
-        self.warn(
-            "REP_STORAGE: the store cannot be used (%s: %s); the crawl goes on without it and retries",
-            type(exc).__name__,
-            printable(str(exc)),
-        )
-
-    def warn(self, message: str, *args: object) -> None:
-        """Log the first message of the crawl as a WARNING, and later messages at DEBUG."""
-        self._log.log(logging.DEBUG if self._has_warned else logging.WARNING, message, *args)
-        self._has_warned = True
-
-
-async def _awaited(method: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
-    return await method(*args)  # `await` raises a clear TypeError if a user's own method is not a coroutine function
-
+from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 
 LEASE_SECONDS = 10.0  # a lease that its crawler has not renewed for so long is free for others
 RENEW_EVERY = 3.0  # seconds
@@ -228,14 +157,8 @@ class SharedStore:
         await call(storage.put_and_release, lease.origin, octets, until - now, lease.token, otherwise=None)
 
     async def close(self) -> None:
-        """Wait until everything is stored, and close the store, even if it is down. Give up after DEADLINE seconds."""
-        try:
-            await within(DEADLINE, self._finish(), TimeoutError())
-        except TimeoutError:
-            self._breaker.warn(
-                "REP_STORAGE: the store had not finished %g seconds after the crawl; entries not stored yet are lost",
-                DEADLINE,
-            )
+        """Wait until everything is stored, and close the store, even if it is down. A store that hangs is cut off."""
+        await self._breaker.finish(self._finish())
 
     async def _finish(self) -> None:
         await maybe_deferred_to_future(DeferredList(list(self._under_way)))

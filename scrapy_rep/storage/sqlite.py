@@ -1,4 +1,4 @@
-"""`sqlite:` keeps entries in a file, which several crawls on one machine may use at the same time.
+"""`sqlite:` keeps entries in a file, which several crawls on one machine may use.
 
 SQLite runs in the event loop, like Scrapy's disk queues. A call waits at most 0.1 s for a lock (2 s in a new file).
 """

@@ -1,4 +1,4 @@
-"""The usage preferences for one page, combined from all statements, and the refusal of pages for a purpose."""
+"""The usage preferences for one page, combined from all statements, and the refusal for a purpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements: the lines of robots.txt, headers of responses and `meta` elements that state usage preferences.
+"""Reads statements of usage preferences: in robots.txt, headers of responses and `meta` elements.
 
 The sources are the IETF's drafts `vocab` and `attach` (draft-ietf-aipref-*), and contentsignals.org.
 """
@@ -15,8 +15,17 @@ from typing import NamedTuple, cast
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
 from scrapy_rep.protocol.robotstxt.parser import Ignored
 from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, matching_places, patterns, spellings
-from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE, Segments, is_product_token, starts_of_segments
-from scrapy_rep.protocol.robotstxt.syntax import VALUE, WHITE_SPACE, Directive, key_of, record_of, searchable
+from scrapy_rep.protocol.robotstxt.segments import Segments, starts_of_segments
+from scrapy_rep.protocol.robotstxt.syntax import (
+    EVERYONE,
+    VALUE,
+    WHITE_SPACE,
+    Directive,
+    is_product_token,
+    key_of,
+    record_of,
+    searchable,
+)
 from scrapy_rep.usage import CONTENT_SIGNAL, CONTENT_USAGE, USE_LEVELS, VOCABULARY
 
 # The most octets of statements in a file, or in a response's headers of one name. Reading a dictionary of
@@ -30,7 +39,7 @@ NEEDS_EXTRA = 'Content-Usage cannot be read without the extra `usage`: pip insta
 # Rules for robots that have a value after a colon, as crawlers' names have a rule there.
 _RULES_WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 
-# Lines that end a run of user-agent lines (`product_tokens`).
+# Lines that end a run of user-agent lines (`segments`).
 _RULE_OR_STATEMENT = record_of(
     key_of(Directive.ALLOW, Directive.DISALLOW, Directive.CONTENT_USAGE, Directive.CONTENT_SIGNAL), ""
 )

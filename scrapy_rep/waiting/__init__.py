@@ -1,1 +1,1 @@
-"""Requests that wait for a robots.txt: most at the scheduler (`door`), a few `in_downloader`."""
+"""Everything about requests whose robots.txt is not known yet."""

@@ -1,4 +1,4 @@
-"""Copies of the requests at the scheduler's door that have left a queue on disk or in Redis.
+"""Copies on disk or in Redis of the requests that wait at the scheduler, in case the process is killed.
 
 If the process is killed, these requests are not lost. A request that waits in the downloader has no copy.
 

@@ -1,6 +1,7 @@
-"""Where a few requests wait for a robots.txt: in the downloader, while Scrapy awaits `process_request`.
+"""The few requests that cannot wait at the scheduler: they wait in the downloader.
 
-Most wait at the scheduler's door (`door`). These wait here:
+Scrapy awaits `process_request` while they wait. Most requests wait at the scheduler's door (`at_scheduler`). These wait
+here:
 
 - Requests that do not come from the scheduler (`engine.download_async`, a media pipeline). They do not count against
   CONCURRENT_REQUESTS while they wait, because the engine has not checked this limit for them.
@@ -24,7 +25,7 @@ from scrapy_rep.gate import Gate
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
-from scrapy_rep.waiting.door import SchedulerDoor
+from scrapy_rep.waiting.at_scheduler import SchedulerDoor
 from scrapy_rep.waiting.wait_stats import Waits
 
 

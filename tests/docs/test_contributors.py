@@ -1,4 +1,4 @@
-"""docs/architecture.md lists the folders of the package, docs/internals.md the parts of Scrapy that it uses."""
+"""docs/architecture.md lists the modules of the package, docs/internals.md the parts of Scrapy that it uses."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ PACKAGE = ROOT / "scrapy_rep"
 INTERNALS = PACKAGE / "scrapy_internals"
 
 
-def test_every_folder_is_in_the_map() -> None:
+def test_the_list_of_modules_has_the_first_line_of_each_docstring() -> None:
     said: list[str] = []
     folders: list[str] = []
-    for line in marked("modules").splitlines():
-        name = line.split()[0]
-        folders = [*folders[: (len(line) - len(line.lstrip())) // 2], name]
-        said.append("".join(folders).removesuffix("/"))
-    folders_of_code = {path.parent for path in PACKAGE.rglob("*.py")}
-    expected = {*folders_of_code, *PACKAGE.glob("*.py")}
-    assert sorted(said) == sorted(path.relative_to(ROOT).as_posix() for path in expected)
+    for row in marked("modules").splitlines():
+        name, words = row.split(maxsplit=1)
+        folders = [*folders[: (len(row) - len(row.lstrip())) // 2], name]
+        said.append(f"{''.join(folders)}: {words}")
+    expected = []
+    for path in PACKAGE.rglob("*.py"):
+        first_line = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").partition("\n")[0]
+        name = path.relative_to(ROOT).as_posix().removesuffix("__init__.py")
+        expected.append(f"{name}: {first_line.removesuffix('.')}")
+    assert sorted(said) == sorted(expected)
 
 
 def test_the_package_speaks_of_modules_that_are_there() -> None:

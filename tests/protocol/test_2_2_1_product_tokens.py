@@ -7,7 +7,8 @@ import re
 import pytest
 from asking import ORIGIN, allows, line_token, parse
 
-from scrapy_rep.protocol.robotstxt.product_tokens import is_doubtful, is_product_token, product_token
+from scrapy_rep.protocol.robotstxt.syntax import is_product_token
+from scrapy_rep.user_agent import is_doubtful, product_token
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt, matches, spellings
-from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token, product_token
+from scrapy_rep.protocol.robotstxt.syntax import is_product_token
+from scrapy_rep.user_agent import product_token
 
 # The same examples in every run: a failure on one machine is a failure on all.
 some = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -28,7 +28,7 @@ from scrapy_rep.protocol import entry, lifecycle, outage
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.scrapy_internals import engine_state
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
-from scrapy_rep.waiting.door import SchedulerDoor
+from scrapy_rep.waiting.at_scheduler import SchedulerDoor
 
 Original = Callable[..., Any]
 FAULTS: dict[str, Callable[[], None]] = {}
@@ -173,13 +173,13 @@ def waiting_requests_are_not_pending(original: Original, door: Any) -> Any:
     return door._scheduler.has_pending_requests()
 
 
-@fault(SchedulerDoor, "_must_back_out")
+@fault(SchedulerDoor, "_choose_or_back_out")
 def start_is_never_held_back(original: Original, door: Any) -> bool:
     """A lazy `start` is told that there is always room."""
     return False
 
 
-@fault(SchedulerQueues, "is_next_useful")
+@fault(SchedulerQueues, "prepare_next")
 def no_limit_at_the_door(original: Original, queues: Any, *, can_fetch: bool, is_full: bool) -> Any:
     """The door takes requests from the queue although REP_WAITING_MAX of them wait."""
     return original(queues, can_fetch=can_fetch, is_full=False)

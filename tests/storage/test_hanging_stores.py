@@ -82,7 +82,7 @@ class Outcome:
 
 def outcome_of(urls: list[str], settings: dict[str, Any]) -> Outcome:
     settings = {**settings, "LOG_FORMAT": "%(created)f %(levelname)s: %(message)s"}
-    constants = {"scrapy_rep.storage.shared_store.DEADLINE": DEADLINE}
+    constants = {"scrapy_rep.storage.circuit_breaker.DEADLINE": DEADLINE}
     with crawl_process(urls, settings, constants=constants) as process:
         ended = process.ended(120)
     now = time.time()

@@ -80,7 +80,7 @@ async def test_a_lease_that_was_never_granted_is_not_renewed(
     monkeypatch: pytest.MonkeyPatch, storage_class: type[Counts]
 ) -> None:
     monkeypatch.setattr("scrapy_rep.storage.shared_store.RENEW_EVERY", 0.01)
-    monkeypatch.setattr("scrapy_rep.storage.shared_store.RETRY_FIRST", 0.0)
+    monkeypatch.setattr("scrapy_rep.storage.circuit_breaker.RETRY_FIRST", 0.0)
     storage = storage_class()
     store, origin = shared_store(storage, []), Origin.of("https://a.example")
     assert origin is not None

@@ -27,7 +27,7 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage, storage_of
-from scrapy_rep.storage.shared_store import CircuitBreaker
+from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 from scrapy_rep.storage.sqlite import APPLICATION_ID, BUSY
 
 A, B = "https://a.example", "http://b.example:8080"
@@ -263,7 +263,7 @@ class Hangs(OwnStorage):
 
 @in_loop
 async def test_a_store_that_hangs_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_rep.storage.shared_store.DEADLINE", 0.05)
+    monkeypatch.setattr("scrapy_rep.storage.circuit_breaker.DEADLINE", 0.05)
     counted: list[str] = []
     breaker, storage = CircuitBreaker(counted.append, time.monotonic, LOG), Hangs("own:")
     assert await breaker.call(storage.get, A, otherwise=None) is None
@@ -294,7 +294,7 @@ class ClosesAtOnce(OwnStorage):
 async def test_a_close_that_is_no_coroutine_function_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("scrapy_rep.storage.shared_store.DEADLINE", 0.05)
+    monkeypatch.setattr("scrapy_rep.storage.circuit_breaker.DEADLINE", 0.05)
     await shared_store(ClosesAtOnce("own:"), []).close()
     await asyncio.sleep(0.1)
     gc.collect()

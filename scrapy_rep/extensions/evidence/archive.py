@@ -1,4 +1,4 @@
-"""The archive (REP_ARCHIVE): a WARC file with every answer to a request for a robots.txt."""
+"""The archive (REP_ARCHIVE): every answer to a request for a robots.txt, in a WARC file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a request was allowed or refused: in `response.meta["robots"]` (REP_EVIDENCE), and in a file (REP_REFUSALS)."""
+"""Why a request was allowed or refused: `response.meta["robots"]` (REP_EVIDENCE), a file (REP_REFUSALS)."""
 
 from __future__ import annotations
 

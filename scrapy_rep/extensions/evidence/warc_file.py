@@ -1,4 +1,4 @@
-"""A file of an archive (REP_ARCHIVE): WARC 1.1 records about robots.txt, written by `warcio`.
+"""The WARC file of an archive (REP_ARCHIVE): WARC 1.1 records about robots.txt, written by `warcio`.
 
 Each record is compressed separately, and the records of an event are written together. A crawl that is killed loses at
 most one event. Format: ISO 28500:2017, https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/

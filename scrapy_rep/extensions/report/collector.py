@@ -1,4 +1,4 @@
-"""The report (REP_REPORT). Its data are collected in bounded memory, and it is written at the end of the crawl."""
+"""Collects the report's data during the crawl, in bounded memory, and writes the report at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report as an HTML page, written by filling in the template `page.html`."""
+"""The report's HTML: fills in the template `page.html`."""
 
 from __future__ import annotations
 

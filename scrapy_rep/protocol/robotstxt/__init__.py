@@ -1,0 +1,1 @@
+"""The text of one robots.txt: parsing and matching."""

@@ -1,4 +1,4 @@
-"""The records, groups and ignored lines of a robots.txt, as lists (RFC 9309 2.1, 2.2 and 2.2.4).
+"""The records, groups and ignored lines of a robots.txt, as lists for reports (RFC 9309 2.1, 2.2).
 
 They are for reports and for programs that read other directives. A verdict on access does not use them.
 """

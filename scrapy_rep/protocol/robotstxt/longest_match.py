@@ -1,4 +1,4 @@
-"""The rules that a crawler obeys, and the rule that decides about a URL: the longest match (RFC 9309 section 2.2.2).
+"""The rule that decides about a URL: the longest match (RFC 9309 2.2.2).
 
 Many robots.txt files are used for a single URL, so the first URL is compared with each pattern. For the second URL, an
 index of the patterns is built.
@@ -20,8 +20,8 @@ from scrapy_rep.protocol.robotstxt.patterns import (
     patterns,
     spellings,
 )
-from scrapy_rep.protocol.robotstxt.product_tokens import Segments, starts_of_segments
 from scrapy_rep.protocol.robotstxt.rules import Rule
+from scrapy_rep.protocol.robotstxt.segments import Segments, starts_of_segments
 from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_SPACE, searchable, values_of
 
 # Bytes of memory, measured by tests/protocol/test_costs.py.

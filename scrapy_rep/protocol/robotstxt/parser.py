@@ -1,6 +1,8 @@
-"""A robots.txt: which URLs a crawler may fetch, and all other records (RFC 9309 section 2).
+"""RobotsTxt: a parsed file, cut at 500 KiB or more (RFC 9309 2.5), and what it says about a URL.
 
-`syntax` defines what a record is. `product_tokens` finds the records of a crawler. `patterns` normalises rules and URLs
+RobotsTxt also has all other records, such as sitemaps.
+
+`syntax` defines what a record is. `segments` finds the records of a crawler. `patterns` normalises rules and URLs
 for comparison. `longest_match` finds the rule that decides. Lines are parsed only when a method needs them, because
 most lines of most files are about other crawlers.
 """
@@ -15,9 +17,9 @@ from scrapy_rep.protocol.robotstxt import syntax
 from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_ignored, read_lines
 from scrapy_rep.protocol.robotstxt.longest_match import EffectiveRules
 from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, is_robots_txt
-from scrapy_rep.protocol.robotstxt.product_tokens import Segments, is_product_token
 from scrapy_rep.protocol.robotstxt.rules import Fetched, Rule, Verdict
-from scrapy_rep.protocol.robotstxt.syntax import Directive
+from scrapy_rep.protocol.robotstxt.segments import Segments
+from scrapy_rep.protocol.robotstxt.syntax import Directive, is_product_token
 from scrapy_rep.protocol.words import VerdictReason, counted
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"

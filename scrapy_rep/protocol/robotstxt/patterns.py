@@ -1,4 +1,4 @@
-"""Normalisation of URLs and rules, and matching with `*` and `$` (RFC 9309 sections 2.2.2, 2.2.3 and 3).
+"""URLs and patterns, normalised; and matching one pattern, with `*` and `$` (RFC 9309 2.2.3).
 
 A pattern is the normalised value of a rule. A `*` anywhere and a `$` at the end are special; all else is literal.
 

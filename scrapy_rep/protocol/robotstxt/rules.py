@@ -1,4 +1,4 @@
-"""Rules and verdicts (RFC 9309 section 2.2.2)."""
+"""The values `Rule` and `Verdict` (RFC 9309 2.2.2)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Fetched(Protocol):
     @property
     def robots_url(self) -> str: ...
     @property
-    def answer(self) -> str: ...
+    def answer_in_words(self) -> str: ...
     @property
     def final_url(self) -> str: ...
     @property
@@ -106,7 +106,7 @@ class Verdict:
     @property
     def answer(self) -> str:
         """The answer for robots.txt in words, such as `HTTP 200`, or why there was none; empty without a fetch."""
-        return self.policy.answer if self.policy is not None else ""
+        return self.policy.answer_in_words if self.policy is not None else ""
 
     @property
     def received(self) -> Received | None:

@@ -1,4 +1,4 @@
-"""The lines and records of a robots.txt as regular expressions (RFC 9309 2.2, 2.2.4 and 2.5)."""
+"""Lines and records of a robots.txt as regular expressions (RFC 9309 2.2, 2.2.4)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from enum import Enum
 
 # The standard's grammar allows no digits and no dots, but crawlers have them (MJ12bot, 360Spider, archive.org_bot).
 IDENTIFIER = r"[A-Za-z0-9_.-]+"
+EVERYONE = "*"
+"""Stands in a user-agent line for all crawlers that no other group names (2.2.1)."""
 
 WHITE_SPACE = " \t"  # WS in 2.2; VT, FF and NBSP are no white space
 
+_PRODUCT_TOKEN = re.compile(IDENTIFIER)
 _MARKS = re.compile(rb"\n(?:\xef\xbb\xbf)+")
 _PADDING = f"{WHITE_SPACE}\0".encode()
 # What a browser makes of a text file: a page with nothing but a `<pre>`. Chromium also adds an empty `<div>`.
@@ -25,6 +28,11 @@ _BROWSER_PAGE = re.compile(
 )
 # Encoding, byte order mark, and which of the two octets of an ASCII character is 0.
 _UTF_16 = (("utf-16-le", codecs.BOM_UTF16_LE, 1), ("utf-16-be", codecs.BOM_UTF16_BE, 0))
+
+
+def is_product_token(text: str) -> bool:
+    """Whether the text is exactly one product token, or `*`."""
+    return text == EVERYONE or _PRODUCT_TOKEN.fullmatch(text) is not None
 
 
 def readable(body: bytes, limit: int) -> bytes:
@@ -142,7 +150,7 @@ RECORDS = {
 }
 # What shows that the rest of a user-agent line was meant to be read: `GPTBot, ClaudeBot` or `* Disallow: /private/`.
 MORE_NAMES = re.compile(rf"[,;|\x80-\xff]|{_WS}{key_of(*Directive)}")
-# Lines that end a run of user-agent lines (`product_tokens`).
+# Lines that end a run of user-agent lines (`segments`).
 RULE_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW), "")
 RULE_OR_DELAY_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW, Directive.CRAWL_DELAY), "")
 PATTERN_STARTS = (b"/", b"*")  # the first octet of a rule's value if the rule can match (2.2, path-pattern; 5.1)

@@ -1,4 +1,4 @@
-"""Where requests wait for a robots.txt: at the scheduler's door, between the scheduler's queue and the engine.
+"""Where requests wait for a robots.txt: at the door between the scheduler's queue and the engine.
 
 Scrapy's engine asks the scheduler for one request after the other, and stops at CONCURRENT_REQUESTS. If requests waited
 in the downloader, a few slow robots.txt files would take all these places. So the door stands in for the scheduler: the
@@ -7,7 +7,7 @@ left its queue and has passed no downloader middleware. It does not count agains
 
 1. The engine asks for a request, and the door takes the next request out of the queue. If no robots.txt applies to that
    request, or if memory has a usable policy for it, the engine gets the request.
-2. Else the request waits (`requests`) for a fetch of its origin's robots.txt (`fetching.resolver`), and the door
+2. Else the request waits (`order`) for a fetch of its origin's robots.txt (`fetching.resolver`), and the door
    takes the next request out of the queue.
 3. When the fetch ends, with an answer or without, the requests to its origin are ready. A ready request can go on if
    the downloader has room for its site: usually a host, which may have many origins. Sites take turns. The engine gets
@@ -28,7 +28,7 @@ Two limits keep requests in the queue:
 
 At a limit, the door takes nothing more from most queues. From Scrapy's default queue, it still takes requests to sites
 that have no request at the door. At the limit of fetches, it takes only requests to sites that the downloader knows:
-their robots.txt is probably known (`SchedulerQueues.is_next_useful`).
+their robots.txt is probably known (`SchedulerQueues.prepare_next`).
 
 A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true if it has nothing
 for the engine, and one of these limits is reached, or 2 x REP_FETCH_CONCURRENCY requests are at the door. Requests that
@@ -60,9 +60,9 @@ from scrapy_rep.scrapy_internals.engine_state import look_for_requests, schedule
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.waiting.copies import COPIES_FAILED, KeptCopies, KeptInJobdir, KeptInRedis
-from scrapy_rep.waiting.requests import Wait, WaitingRequests
-from scrapy_rep.waiting.scheduler import WrappedScheduler, is_of
-from scrapy_rep.waiting.wait_stats import Waits
+from scrapy_rep.waiting.order import WaitingRequests
+from scrapy_rep.waiting.wait_stats import Wait, Waits
+from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
 MAX_SECONDS = 0.005  # seconds that one `next_request` may take while all requests from the queue have to wait
 MANY_READY = 100  # sites with ready requests
@@ -132,7 +132,7 @@ class SchedulerDoor:
         self._queues.put_last(self._here.sites)
         self._queues.hold(self._gate.delayed_sites)
         self._copies = _copies_for(self._crawler, scheduler, self._queues)
-        downloads.back_out_when(self._must_back_out)
+        downloads.back_out_when(self._choose_or_back_out)
         # The engine has asked for no request when it sends this signal. All handlers of `spider_opened` have ended.
         self._crawler.signals.connect(self._add_left_over, signal=signals.engine_started)
 
@@ -199,8 +199,9 @@ class SchedulerDoor:
 
     # What the engine gets.
 
-    def _must_back_out(self) -> bool:
-        """Whether a lazy `start` of the spider has to wait."""
+    def _choose_or_back_out(self) -> bool:
+        """Return whether a lazy `start` of the spider has to wait. At a limit, first choose the engine's next request:
+        if there is one, `start` need not wait."""
         if not self._max_waiting or (
             len(self._here) + self._queues.number_held < self._enough
             and not self._is_full
@@ -235,7 +236,7 @@ class SchedulerDoor:
         if not self._max_waiting:
             return self._scheduler.next_request()
         until = self._waits.monotonic() + MAX_SECONDS
-        while self._queues.is_next_useful(can_fetch=self._resolver.can_start_another_fetch(), is_full=self._is_full):
+        while self._queues.prepare_next(can_fetch=self._resolver.can_start_another_fetch(), is_full=self._is_full):
             is_from_memory = self._queues.is_next_from_memory()
             request = self._scheduler.next_request()
             if request is None:

@@ -1,5 +1,7 @@
-"""Wraps the crawl's scheduler, of any class: the engine then calls the door's methods (`door`) instead of the
-scheduler's."""
+"""Replaces methods of the crawl's scheduler, of any class, and puts requests back into its queue.
+
+The engine then calls the methods of the door (`at_scheduler`) instead of the scheduler's.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,91 @@
+"""Cuts off a store that hangs or fails: the crawl goes on without it, and retries it after a pause.
+
+A call fails if it takes longer than five seconds. The first failure of a crawl is logged as a warning. The pauses
+between two retries become longer.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from scrapy_rep.deferreds import CANCELLATIONS, within
+from scrapy_rep.log import Logger
+from scrapy_rep.protocol.foreign_text import printable
+
+T = TypeVar("T")
+
+DEADLINE = 5.0  # seconds for one call; and for all remaining calls when the crawl ends
+RETRY_FIRST = 1.0  # seconds between the first failure and the first retry; doubled after each further failure
+RETRY_MAX = 60.0  # seconds between two retries, at most
+
+
+class CircuitBreaker:
+    def __init__(
+        self, count: Callable[[str], None], clock: Callable[[], float], log: Logger, *, has_deadline: bool = True
+    ) -> None:
+        """`count` adds 1 to a stat. `clock` returns monotonic seconds. `has_deadline` limits each call to DEADLINE."""
+        self._has_deadline = has_deadline
+        self._count = count
+        self._clock = clock
+        self._log = log
+        self._under_way = 0  # number of calls
+        self._has_warned = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all failures, so that the next call asks the store."""
+        self._failures, self._down_until = 0, -math.inf
+
+    async def call(self, method: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T) -> T:
+        """Return the method's result. Return `otherwise` if the method fails or the store is down."""
+        # After a failure, one call at a time is enough to find out whether the store works again.
+        if self._clock() < self._down_until or (self._failures and self._under_way):
+            return otherwise
+        self._under_way += 1
+        try:
+            call, late = _awaited(method, *args), TimeoutError(f"no answer within {DEADLINE:g} seconds")
+            result = await (within(DEADLINE, call, late) if self._has_deadline else call)
+        except CANCELLATIONS:
+            raise
+        except Exception as exc:  # noqa: BLE001 - each library has its own errors
+            self._failed(exc)
+            return otherwise
+        finally:
+            self._under_way -= 1
+        if self._failures:
+            self._log.info("REP_STORAGE: the store can be used again")
+        self.reset()
+        return result
+
+    def _failed(self, exc: Exception) -> None:
+        self._count("rep/storage/error")
+        if self._clock() >= self._down_until:  # calls that fail together count as one failure
+            self._failures += 1
+            self._down_until = self._clock() + min(RETRY_FIRST * 2.0 ** min(self._failures - 1, 64), RETRY_MAX)
+        self._warn(
+            "REP_STORAGE: the store cannot be used (%s: %s); the crawl goes on without it and retries",
+            type(exc).__name__,
+            printable(str(exc)),
+        )
+
+    async def finish(self, remaining: Coroutine[Any, Any, None]) -> None:
+        """Await all remaining calls when the crawl ends. Give up after DEADLINE seconds."""
+        try:
+            await within(DEADLINE, remaining, TimeoutError())
+        except TimeoutError:
+            self._warn(
+                "REP_STORAGE: the store had not finished %g seconds after the crawl; entries not stored yet are lost",
+                DEADLINE,
+            )
+
+    def _warn(self, message: str, *args: object) -> None:
+        """Log the first message of the crawl as a WARNING, and later messages at DEBUG."""
+        self._log.log(logging.DEBUG if self._has_warned else logging.WARNING, message, *args)
+        self._has_warned = True
+
+
+async def _awaited(method: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
+    return await method(*args)  # `await` raises a clear TypeError if a user's own method is not a coroutine function
