@@ -16,6 +16,7 @@ from scrapy.settings import BaseSettings
 from scrapy_rep.log import Logger
 from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.outage import LONG_OUTAGE
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
 from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, SIGN_KEYS, StatusRow
@@ -235,7 +236,7 @@ class RepSettings:
     """Scheme -> storage class or its import path. None removes a built-in scheme."""
     memory_octets: int = _number(64 * 2**20, "bytes", OCTETS_OF_ORIGIN)
     lifetime_min: float = _number(3_600.0, "seconds", at_most=MAX_LIFETIME)
-    unreachable_days: float = _number(30.0, "days", 1, 3_650)
+    unreachable_days: float = _number(LONG_OUTAGE, "days", 1, 3_650)
     body_limit: int = _number(PARSING_LIMIT, "bytes", PARSING_LIMIT, MAX_BODY)
     max_redirects: int = _number(MAX_REDIRECTS, "redirects", MAX_REDIRECTS)
     fetch_timeout: float = _number(30.0, "seconds", math.ulp(0.0), bounds=" above 0")

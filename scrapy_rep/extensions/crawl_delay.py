@@ -1,6 +1,6 @@
-"""Applies Crawl-delay: sets the delay of the site's download slot (REP_CRAWL_DELAY_MAX).
+"""Applies Crawl-delay: requests to a site are at least this time apart (REP_CRAWL_DELAY_MAX).
 
-So requests to a site are at least its Crawl-delay apart, up to REP_CRAWL_DELAY_MAX (0 by default).
+The time is at most REP_CRAWL_DELAY_MAX (0 by default). `MinimumDelays` sets it.
 """
 
 from __future__ import annotations

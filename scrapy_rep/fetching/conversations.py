@@ -149,6 +149,7 @@ class Conversations:
                     lease = None
                     pause = step.pause if is_awaited() and not self._is_closing else None
                     self._report(origin, step, triggers.current, pause)
+                    self.turns.withdraw(origin)  # it needs no turn during a pause, even if it has not had one yet
                     if pause is None or not await self._pause(pause):
                         break
                     triggers.go_on()

@@ -76,7 +76,7 @@ class FetchTurns:
         self._starting.add(origin)
 
     def withdraw(self, origin: Origin) -> None:
-        """The fetch has ended, or waits for another crawler."""
+        """The fetch needs no turn soon: it has ended, pauses, or waits for another crawler."""
         if origin in self._starting:
             self._starting.remove(origin)
             self.on_change()

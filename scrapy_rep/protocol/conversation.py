@@ -226,8 +226,10 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
     if answer.noticed_late:
         retries = max(retries, 1)
     while answer.access is AccessResult.UNREACHABLE:
-        if (answer.is_of_proxy or answer.dropped) and answer.has_another_proxy:
-            pause = 0.0  # a component may have dropped the request because of its proxy
+        # A component may have dropped the request because of its proxy. Perhaps we have, if the answer must be public.
+        may_pass = answer.is_of_proxy or (answer.dropped and not ask.must_be_public)
+        if may_pass and answer.has_another_proxy:
+            pause = 0.0
         elif retries and (answer.is_worth_a_retry or answer.noticed_late):
             retries, pause = retries - 1, RETRY_DELAY
         else:

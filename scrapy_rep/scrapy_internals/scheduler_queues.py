@@ -15,6 +15,7 @@ from scrapy.pqueues import DownloaderAwarePriorityQueue
 
 from scrapy_rep.scrapy_internals import warn_missing
 from scrapy_rep.scrapy_internals.compat import throttler_of
+from scrapy_rep.scrapy_internals.slots import slots_of
 
 LAST = 10**6  # a number of downloads that no slot reaches; it sorts a slot behind all others
 
@@ -32,6 +33,7 @@ class SchedulerQueues:
         in_memory, on_disk = getattr(scheduler, "mqs", None), getattr(scheduler, "dqs", None)
         self._count = crawler.stats.inc_value
         self._downloader: Any = crawler.engine.downloader
+        self._slots = slots_of(crawler)
         self._throttler = throttler_of(crawler)
         has_keys, name = (self._throttler, "get_scopes_key") if self._throttler else (self._downloader, "get_slot_key")
         self.site_of: Callable[[Request], str] = getattr(has_keys, name, lambda _request: "")
@@ -52,7 +54,7 @@ class SchedulerQueues:
         self.on_disk: Any = on_disk if self.in_memory is not None else None
         for queue in (in_memory, on_disk):
             if isinstance(queue, DownloaderAwarePriorityQueue) and (
-                self._throttler is not None or hasattr(self._downloader, "slots")
+                self._throttler is not None or self._slots is not None
             ):
                 interface: Any = getattr(queue, "_downloader_interface", None)
                 if hasattr(interface, "stats"):
@@ -153,12 +155,12 @@ class SchedulerQueues:
         if self._throttler is not None:
             load: float = self._throttler.get_scope_load(site)
             return load < 1
-        slot = getattr(self._downloader, "slots", {}).get(site)
+        slot = (self._slots or {}).get(site)
         return self._in_downloader[site] <= getattr(slot, "concurrency", maxsize)
 
     def _busy(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
         """Return each slot's number of downloads, plus LAST if the slot has to come after the others."""
-        slots, at_door, held = self._downloader.slots, self._sites_at_door, self._held_sites()
+        slots, at_door, held = self._slots or {}, self._sites_at_door, self._held_sites()
         of_slotless = LAST if self._are_slotless_last else 0
         handed_out = {
             site: (max(len(slots[site].active), number) if site in slots else of_slotless + number)
@@ -187,8 +189,7 @@ class SchedulerQueues:
     def _used_sites(self) -> Collection[str]:
         """Return the sites that were used a short time ago."""
         if self._throttler is None:
-            slots: Collection[str] = self._downloader.slots
-            return slots
+            return self._slots or ()
         return getattr(self._throttler, "_scope_managers", ())
 
     # How a request goes back.

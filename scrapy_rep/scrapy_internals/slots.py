@@ -1,15 +1,14 @@
-"""Changes to Scrapy's download slots, `Downloader.slots`.
+"""All access to Scrapy's download slots, `Downloader.slots`: their delays, and taking a request out of a slot.
 
-The changes are the shortest time between requests to a site, and the removal of a request from its slot.
-`scheduler_queues.py` only reads the slots, to choose the next request. A later Scrapy has a throttler in place of
-download slots. A *scope* of the throttler takes the place of a slot.
+`scheduler_queues.py` gets the slots from here (`slots_of`), to choose the next request. A later Scrapy has a throttler
+in place of download slots. A *scope* of the throttler takes the place of a slot.
 """
 # ruff: noqa: SLF001 - the throttler has no public methods for jitter and for the time of the next request
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -23,6 +22,11 @@ from scrapy_rep.scrapy_internals import warn_missing
 from scrapy_rep.scrapy_internals.compat import slot_clock, throttler_of
 
 MAX_SLOTS = 10_000  # slots whose delay is remembered; Scrapy itself drops a slot after a minute without requests
+
+
+def slots_of(crawler: Crawler) -> Mapping[str, Any] | None:
+    """Return the downloader's slots by their keys, which change during the crawl; None if it has no slots."""
+    return getattr(crawler.engine.downloader, "slots", None)
 
 
 class MinimumDelays:
@@ -108,14 +112,14 @@ class _Slots:
         self._crawler = crawler
 
     def can_delay(self) -> bool:
-        slots = getattr(self._crawler.engine.downloader, "slots", None)
+        slots = slots_of(self._crawler)
         return slots is not None and all(_has(slot, self._NEEDS) for slot in islice(slots.values(), 1))
 
     def keys(self, request: Request) -> list[str]:
         return [request.meta.get("download_slot", "")]
 
     def get(self, key: str) -> Any:
-        slot = getattr(self._crawler.engine.downloader, "slots", {}).get(key)
+        slot = (slots_of(self._crawler) or {}).get(key)
         return slot if _has(slot, self._NEEDS) else None
 
     def was_used(self, slot: Any) -> bool:
@@ -174,7 +178,7 @@ def remove_from_queue(crawler: Crawler, request: Request) -> None:
     """Remove a cancelled request from the queue of its slot, so that it is not sent."""
     if throttler_of(crawler) is not None:
         return  # a request that is cancelled leaves the throttler by itself
-    slot = getattr(crawler.engine.downloader, "slots", {}).get(request.meta.get("download_slot"))
+    slot = (slots_of(crawler) or {}).get(request.meta.get("download_slot", ""))
     if slot is not None and not hasattr(slot, "queue"):
         warn_missing(crawler, "Slot.queue")
     elif slot is not None:

@@ -91,7 +91,7 @@ class Talk:
         received = replace(received, url=step.url, seconds=self._took, ended_at=self._now)
         if received.status is not None and not received.replayed:
             received = replace(received, received_at=self._now)
-        return judged(received, step, terms)
+        return replace(judged(received, step, terms), has_another_proxy=received.has_another_proxy)
 
     @property
     def urls(self) -> list[str]:
@@ -246,6 +246,12 @@ def test_addresses_that_no_answer_has_told_are_looked_up(
 ) -> None:
     talk = Talk(*answers, names=names, terms=TERMS._replace(unreachable_wait=0.0))
     assert (talk.looked_up, talk.allows, len(talk.asked)) == (looked_up, allows, asked)
+
+
+def test_an_answer_from_a_private_address_is_not_asked_for_through_a_proxy() -> None:
+    redirect = replace(TO_B, address="192.0.66.1")
+    talk = Talk(redirect, rules(address="10.0.0.2", has_another_proxy=True), rules(proxied=True), terms=RETRIES)
+    assert (len(talk.asked), talk.allows) == (2, NONE)
 
 
 def test_a_private_address_that_was_looked_up_is_the_reason() -> None:
