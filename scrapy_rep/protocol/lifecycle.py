@@ -32,7 +32,7 @@ from scrapy_rep.protocol.words import AccessResult, Basis, VerdictReason
 class State(Enum):
     """What the crawler knows about an origin's robots.txt at a moment."""
 
-    UNKNOWN = "nothing is known"
+    UNKNOWN = "nothing is known that decides"
     FRESH = "the stored response has not expired"
     AGEING = "the stored response is in the last tenth of its lifetime"
     STALE = "the stored response has expired, and no recent fetch has failed since"
@@ -70,8 +70,7 @@ class RobotsPolicy:
     basis: Basis
     refetch: Refetch
     """When robots.txt is fetched again: the value in POLICY_OF_STATE. During a backoff, it is NOT. There is one
-    exception: it is still FIRST if the backoff is so short that requests wait for its end (`Outage.pause_at`). In an
-    outage without backoff, it is FIRST if nothing is allowed."""
+    exception: it is still FIRST if the backoff is so short that requests wait for its end (`Outage.pause_at`)."""
     at: float
     until: float
     robots: RobotsTxt | None
@@ -179,10 +178,12 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
         # 2.3.1.4: after a long time, "continue to use a cached copy". This applies even to rules that must not be used
         # after they expire, because otherwise everything would be allowed.
         unreachable = State.UNREACHABLE if stored.forbids_stale and not is_long else State.UNREACHABLE_STALE
-    # If the last fetch failed while the stored response was fresh, no request waited for that fetch. STALE makes the
-    # next request wait for a new fetch.
-    is_new = stored is not None and outage.answer.ended_at < stored.fresh_until
-    return State.STALE if is_new and unreachable is State.UNREACHABLE else unreachable
+    # The last failure does not refuse the next request, but lets it wait for a new fetch, if no request waited for the
+    # last fetch, because the stored response was fresh; or if the failure has no backoff, as one of a proxy.
+    has_waited = outage.has_backoff and (stored is None or outage.answer.ended_at >= stored.fresh_until)
+    if unreachable is not State.UNREACHABLE or has_waited:
+        return unreachable
+    return State.UNKNOWN if stored is None else State.STALE
 
 
 def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.0) -> RobotsPolicy:
@@ -190,9 +191,7 @@ def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]
     outage = entry.outage_at(now)
-    if outage is not None and basis is Basis.NOTHING_ALLOWED and not outage.has_backoff:
-        refetch = Refetch.FIRST
-    elif outage is not None and outage.rest_at(now):
+    if outage is not None and outage.rest_at(now):
         is_awaited = outage.pause_at(now, wait) is not None
         refetch = Refetch.FIRST if refetch is Refetch.FIRST and is_awaited else Refetch.NOT
     until = _next_change(entry, now, unreachable_for, wait)
