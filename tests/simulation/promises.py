@@ -21,6 +21,7 @@ from virtual_time import NEVER
 from scrapy_rep.settings import RepSettings
 
 MOMENT = 0.1  # seconds between an answer and the decisions that follow from it, at most
+STORING = 0.3  # seconds until other crawlers find an answer in the store, at most: three calls of the slowest store
 SLOW = 0.5  # seconds after which a fetch does not count against REP_FETCH_CONCURRENCY
 SLACK = 2.5  # seconds of tolerance: one for the pause before a retry, the rest for turns
 
@@ -310,7 +311,7 @@ def no_fetch_while_fresh(seen: Observations) -> Iterator[str]:
     """A run uses its answer until the last tenth of its lifetime. So does a fleet, if nothing disturbs it."""
     each_origins = [*seen.own.values(), *(seen.of_origin.values() if seen.is_quiet_fleet else ())]
     for before, after in chain.from_iterable(map(pairwise, each_origins if not seen.may_forget else ())):
-        is_known = before.run == after.run or (after.began > before.ended and not before.is_private)
+        is_known = before.run == after.run or (after.began > before.ended + STORING and not before.is_private)
         is_known &= not seen.is_cut_off(before, after.began)
         last_tenth = before.fresh_until - 0.1 * (before.fresh_until - before.began) - SLACK
         if not before.failures and is_known and after.began < last_tenth:
