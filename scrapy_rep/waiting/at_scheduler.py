@@ -113,13 +113,7 @@ class SchedulerDoor:
             )
             self._max_waiting = 0
         try:
-            self._scheduler = WrappedScheduler(
-                self._crawler,
-                scheduler,
-                next_request=self.next_request,
-                has_pending_requests=self.has_pending_requests,
-                close=self.close,
-            )
+            self._scheduler = WrappedScheduler(self._crawler, scheduler, self)
         except AttributeError as exc:
             log.warning(
                 "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"

@@ -25,28 +25,20 @@ MAX_FAILING = 5.0
 class WrappedScheduler:
     """The scheduler's own methods, and a way to put requests back."""
 
-    def __init__(
-        self,
-        crawler: Crawler,
-        scheduler: Any,
-        *,
-        next_request: Callable[[], Request | None],
-        has_pending_requests: Callable[[], bool],
-        close: Callable[[str], Any],
-    ) -> None:
-        """The arguments replace the scheduler's methods. Raises AttributeError if that is impossible."""
+    def __init__(self, crawler: Crawler, scheduler: Any, door: Any) -> None:
+        """The methods of `door` replace the scheduler's. Raises AttributeError if that is impossible."""
         self._log = logger_of(crawler)
         self._next_request: Callable[[], Request | None] = scheduler.next_request
         self._enqueue_request: Callable[[Request], Any] = scheduler.enqueue_request
         self.has_pending_requests: Callable[[], bool] = scheduler.has_pending_requests
         self.close: Callable[[str], Any] = scheduler.close
         self._is_in_next_request = False
-        scheduler.next_request = next_request
+        scheduler.next_request = door.next_request
         # The `next_request` of scrapy-frontera's scheduler calls this method to ask about its own queue only.
         scheduler.has_pending_requests = lambda: (
-            self.has_pending_requests() if self._is_in_next_request else has_pending_requests()
+            self.has_pending_requests() if self._is_in_next_request else door.has_pending_requests()
         )
-        scheduler.close = close
+        scheduler.close = door.close
         self.queues = SchedulerQueues(crawler, scheduler)
 
     def next_request(self) -> Request | None:
