@@ -170,12 +170,13 @@ class Resolver:
         now = self._now()
         reason = printable(f"internal error, {type(error).__name__}: {error}")
         outage = outage_after(None, Answer(origin.robots_url, reason=reason, ended_at=now))
+        state, basis = State.UNREACHABLE, Basis.NOTHING_ALLOWED
         entry = Entry(origin.robots_url, outage=outage)
+        policy = RobotsPolicy(entry, state, basis, Refetch.NOT, now, outage.fetch_again_at, robots=None)
         self._log.exception(FAULT, origin.robots_url)
         # Memory may be what failed. Then only the requests that wait now get the policy. Those at the door carry it
         # (`SchedulerDoor.take_policy`).
         with suppress(Exception):
             if self.peek(origin) is None:
-                self._memory.put(origin, self._conversations.terms.policy_at(entry, now))
-        state, basis = State.UNREACHABLE, Basis.NOTHING_ALLOWED
-        return RobotsPolicy(entry, state, basis, Refetch.NOT, now, outage.fetch_again_at, robots=None)
+                self._memory.put(origin, policy)
+        return policy
