@@ -109,7 +109,7 @@ class Fetcher:
             self._count_response(request, response, received, download)
             answer = self._from_response(ask.url, response, received, request, download)
         began = began if download.sent_at is None else download.sent_at
-        return replace(answer, ended_at=self._now(), seconds=self._monotonic() - began), download.taken()
+        return replace(answer, ended_at=self._now(), seconds=self._monotonic() - began), download.response
 
     def _handle(self, request: Request, call: Coroutine[Any, Any, Response]) -> Coroutine[Any, Any, Response]:
         """Return what is awaited in place of the call of a download handler: the call itself for a page."""

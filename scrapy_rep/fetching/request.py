@@ -71,7 +71,7 @@ class RobotsTxtDownload:
     handlers_error: Exception | None = None
     """The exception that the download handler has raised; None if it has raised none."""
     response: Response | None = None
-    """The response as received, not decoded. Its `request` is set. None until it is received, and after `taken`."""
+    """The response as received, not decoded. Its `request` is set. None until it is received."""
 
     def is_cut(self, response: Response) -> bool:
         """Whether the limit cuts the body. `response`: as received, not decoded."""
@@ -94,11 +94,6 @@ class RobotsTxtDownload:
         # RFC 9110 8.6: a 204 has no Content-Length. If it has one, it counts for nothing.
         is_whole = response.status == 204 or "download_stopped" in response.flags
         return not is_whole and length.isdigit() and self.octets < int(length[:18])
-
-    def taken(self) -> Response | None:
-        """Return the response, and drop it here. Otherwise the response and this object would refer to each other."""
-        response, self.response = self.response, None
-        return response
 
 
 # All downloads under way in this process, by the number in the meta of their request.
