@@ -88,7 +88,7 @@ LOCKED = 1.0  # seconds that a call waits if another program has locked the file
 
 
 class KeptInJobdir(KeptCopies):
-    """After its first failure, nothing is written until `close`."""
+    """After its first failure, nothing more is written."""
 
     def __init__(self, crawler: Crawler) -> None:
         """Raises sqlite3.Error."""
@@ -97,13 +97,16 @@ class KeptInJobdir(KeptCopies):
         super().__init__(crawler)
         self._path = Path(job_dir(crawler.settings) or "", FILE)
         self._numbers: dict[Request, int | None] = {}
-        self._to_delete: list[tuple[int | None]] = []
-        """Numbers of copies that are no longer needed, but may still be in the file."""
+        """The requests whose copies are needed, and the numbers of the copies."""
         self._file = sqlite3.connect(self._path, isolation_level=None, timeout=LOCKED)
         # With these, a killed process loses nothing. A machine that loses its power may lose copies.
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = OFF")
         self._file.execute("CREATE TABLE IF NOT EXISTS waiting (number INTEGER PRIMARY KEY, request BLOB)")
+        for number, copy in self._file.execute("SELECT number, request FROM waiting ORDER BY number"):
+            request = self._request_of(copy, pickle.loads)
+            if request is not None:
+                self._numbers[request] = number
 
     def keep(self, request: Request) -> None:
         if request in self._numbers or self._has_warned:
@@ -114,34 +117,19 @@ class KeptInJobdir(KeptCopies):
             self._numbers[request] = self._file.execute("INSERT INTO waiting (request) VALUES (?)", (copy,)).lastrowid
 
     def delete(self, request: Request) -> None:
-        if request in self._numbers:
-            self._to_delete.append((self._numbers.pop(request),))
-            if not self._has_warned:
-                with self._failing_softly():
-                    self._delete_copies()
+        number = self._numbers.pop(request, None)
+        if number is not None and not self._has_warned:
+            with self._failing_softly():
+                self._file.execute("DELETE FROM waiting WHERE number = ?", (number,))
 
     def left_over(self) -> list[Request]:
-        with self._failing_softly():
-            for number, copy in self._file.execute("SELECT number, request FROM waiting ORDER BY number").fetchall():
-                request = self._request_of(copy, pickle.loads)
-                if request is None:  # it cannot be read, now or later
-                    self._to_delete.append((number,))
-                else:
-                    self._numbers[request] = number
-            self._delete_copies()
         return list(self._numbers)
 
     def close(self) -> None:
         with self._failing_softly():
-            self._delete_copies()
-            (number,) = self._file.execute("SELECT count(*) FROM waiting").fetchone()
             self._file.close()
-            if not number:
+            if not self._numbers:  # after a failure, copies that are no longer needed may still be in the file
                 self._path.unlink()
-
-    def _delete_copies(self) -> None:
-        self._file.executemany("DELETE FROM waiting WHERE number = ?", self._to_delete)
-        self._to_delete.clear()
 
 
 ALIVE = 10  # seconds until a sign of life expires
