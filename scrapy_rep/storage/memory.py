@@ -8,10 +8,10 @@ origins is limited, too (`RepSettings.memory_origins`).
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 
+from scrapy_rep.protocol.conversation import Terms
 from scrapy_rep.protocol.entry import Entry, entry_from_bytes, entry_to_bytes
-from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
+from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 
@@ -25,19 +25,10 @@ EACH_COMPRESSED = 400
 WEIGH_EVERY = 128
 
 
-@dataclass(slots=True)
-class _InUse:
-    policy: RobotsPolicy
-    octets: bytes | None
-    """The compressed entry, if it was compressed before; then it need not be compressed again."""
-    weight: int
-    """Bytes of memory, estimated."""
-
-
 class Memory:
     def __init__(self, settings: RepSettings) -> None:
-        self._settings = settings
-        self._in_use: OrderedDict[Origin, _InUse] = OrderedDict()
+        self._terms = Terms.of(settings)
+        self._in_use: OrderedDict[Origin, RobotsPolicy] = OrderedDict()
         self._in_use_octets = 0
         self._max_in_use = IN_USE_SHARE * settings.memory_octets
         self._max_origins = settings.memory_origins
@@ -52,34 +43,33 @@ class Memory:
 
     def recall(self, origin: Origin, now: float) -> RobotsPolicy | None:
         """The policy of the origin at `now`; None if no entry is remembered."""
-        used = self._in_use.get(origin)
-        if used is not None:
+        policy = self._in_use.get(origin)
+        if policy is not None:
             self._in_use.move_to_end(origin)
-            policy, octets = used.policy, used.octets
             if policy.at <= now < policy.until:
                 return policy
             entry: Entry | None = policy.entry
         else:
-            octets = self._compressed.get(str(origin))
-            entry = None if octets is None else entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
+            octets = self._compressed.get(str(origin), b"")
+            entry = entry_from_bytes(octets, origin.robots_url, self._terms.body_limit)
         if entry is None:
             return None
-        policy = policy_at(entry, now, self._settings.unreachable_for, self._settings.unreachable_wait)
-        self.put(origin, policy, octets)
+        policy = self._terms.policy_at(entry, now)
+        self.put(origin, policy)
         return policy
 
-    def put(self, origin: Origin, policy: RobotsPolicy, octets: bytes | None = None) -> None:
-        """Remember the policy's entry. `octets`: the compressed entry, if there is one already."""
+    def put(self, origin: Origin, policy: RobotsPolicy) -> None:
+        """Remember the policy's entry."""
         if str(origin) in self._compressed:
             self._drop_compressed(str(origin))
-        before = self._in_use.pop(origin, None)
-        self._in_use[origin] = used = _InUse(policy, octets, before.weight if before is not None else 0)
-        self._weigh(used)
+        if origin in self._in_use:
+            self._in_use_octets -= _weight(self._in_use.pop(origin))
+        self._in_use[origin] = policy
+        self._in_use_octets += _weight(policy)
         self._used_since_weighing += 1
         if self._used_since_weighing >= max(WEIGH_EVERY, len(self._in_use)):
             self._used_since_weighing = 0
-            for each in self._in_use.values():
-                self._weigh(each)
+            self._in_use_octets = sum(map(_weight, self._in_use.values()))
         # The entry just used stays, whatever memory it takes.
         while self._in_use_octets > self._max_in_use and len(self._in_use) > 1:
             self._compress(*self._pop_oldest())
@@ -89,13 +79,13 @@ class Memory:
             else:
                 self._pop_oldest()
 
-    def _pop_oldest(self) -> tuple[Origin, _InUse]:
-        origin, used = self._in_use.popitem(last=False)
-        self._in_use_octets -= used.weight
-        return origin, used
+    def _pop_oldest(self) -> tuple[Origin, RobotsPolicy]:
+        origin, policy = self._in_use.popitem(last=False)
+        self._in_use_octets -= _weight(policy)
+        return origin, policy
 
-    def _compress(self, origin: Origin, used: _InUse) -> None:
-        octets = self._compressed[str(origin)] = used.octets or entry_to_bytes(used.policy.entry)
+    def _compress(self, origin: Origin, policy: RobotsPolicy) -> None:
+        octets = self._compressed[str(origin)] = entry_to_bytes(policy.entry)
         self._compressed_octets += EACH_COMPRESSED + len(octets)
         while self._compressed_octets > self._max_compressed and len(self._compressed) > 1:
             self._drop_compressed(next(iter(self._compressed)))
@@ -103,10 +93,8 @@ class Memory:
     def _drop_compressed(self, name: str) -> None:
         self._compressed_octets -= EACH_COMPRESSED + len(self._compressed.pop(name))
 
-    def _weigh(self, used: _InUse) -> None:
-        stored = used.policy.entry.stored
-        weight = EACH_PARSED + len(used.octets or b"")
-        if stored is not None and stored.robots is not None:
-            weight += stored.robots.memory
-        self._in_use_octets += weight - used.weight
-        used.weight = weight
+
+def _weight(policy: RobotsPolicy) -> int:
+    """Return the bytes of memory that the policy and its entry take, estimated."""
+    stored = policy.entry.stored
+    return EACH_PARSED + (stored.robots.memory if stored is not None and stored.robots is not None else 0)
