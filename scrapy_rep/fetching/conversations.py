@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -43,9 +42,7 @@ from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response
 from scrapy_rep.storage import storage_of
-
-if TYPE_CHECKING:
-    from scrapy_rep.storage.shared_store import Lease, SharedStore
+from scrapy_rep.storage.shared_store import Lease, SharedStore
 
 MAX_PROXIES = 10  # proxies that one fetch uses
 FAULT = "Internal error while fetching %s"
@@ -89,9 +86,6 @@ class Conversations:
         self._store: SharedStore | None = None
         storage = storage_of(crawler, settings)
         if storage is not None:
-            # Imported late, because most crawls have no store.
-            from scrapy_rep.storage.shared_store import SharedStore  # noqa: PLC0415
-
             self._store = SharedStore(crawler, storage, settings, clock)
         self._is_closing = False
         self._pauses: set[Deferred[None]] = set()
