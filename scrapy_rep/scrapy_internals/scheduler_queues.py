@@ -38,8 +38,11 @@ class SchedulerQueues:
         has_keys, name = (self._throttler, "get_scopes_key") if self._throttler else (self._downloader, "get_slot_key")
         self.site_of: Callable[[Request], str] = getattr(has_keys, name, lambda _request: "")
         """Return the key of a request's slot, which code outside this folder calls a site."""
-        self._sites_at_door: Container[str] = ()
-        self._delayed_sites: Collection[str] = ()
+        self.sites_at_door: Container[str] = ()
+        """Sites that have requests at the door, so requests to them are sorted last. They may change."""
+        self.delayed_sites: Collection[str] = ()
+        """Requests to these sites stay in the queue until the downloader has room for them. Otherwise, they would take
+        the places of other sites for a long time. The sites may change."""
         self._handed_out: dict[Request, str] = {}
         """The requests that the engine got from the door, and their sites. `look_at_downloads` removes those that have
         left the downloader."""
@@ -67,15 +70,6 @@ class SchedulerQueues:
                     warn_missing(crawler, "DownloaderAwarePriorityQueue._downloader_interface")
 
     # Which request is next.
-
-    def put_last(self, sites_at_door: Container[str]) -> None:
-        """Sort requests to these sites last: they have requests at the door. The sites may change."""
-        self._sites_at_door = sites_at_door
-
-    def hold(self, delayed_sites: Collection[str]) -> None:
-        """Leave requests to these sites in the queue until the downloader has room for them. Otherwise, they would take
-        the places of other sites for a long time. The sites may change."""
-        self._delayed_sites = delayed_sites
 
     def hand_out(self, request: Request) -> None:
         """Count a request that the engine gets from the door."""
@@ -119,7 +113,7 @@ class SchedulerQueues:
         if not queues:
             return can_fetch and not is_full
         sites = queues if can_fetch else (site for site in self._used_sites() if site in queues)
-        at_door, held = self._sites_at_door if is_full or not can_fetch else (), self._held_sites()
+        at_door, held = self.sites_at_door if is_full or not can_fetch else (), self._held_sites()
         return any(site not in at_door and site not in held for site in sites)
 
     @property
@@ -138,9 +132,9 @@ class SchedulerQueues:
     def _held_sites(self) -> set[str]:
         """Return the sites whose requests stay in the queue, because the downloader has no room for them."""
         # With a throttler, nothing would wake the engine when a scope's delay is over.
-        if not self._delayed_sites or self._throttler is not None:
+        if not self.delayed_sites or self._throttler is not None:
             return set()
-        return {site for site in self._in_downloader if site in self._delayed_sites and not self.has_room(site)}
+        return {site for site in self._in_downloader if site in self.delayed_sites and not self.has_room(site)}
 
     def is_next_from_memory(self) -> bool:
         """Whether the next request comes from the queue in memory. The queue on disk is used when that one is empty."""
@@ -160,7 +154,7 @@ class SchedulerQueues:
 
     def _busy(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
         """Return each slot's number of downloads, plus LAST if the slot has to come after the others."""
-        slots, at_door, held = self._slots or {}, self._sites_at_door, self._held_sites()
+        slots, at_door, held = self._slots or {}, self.sites_at_door, self._held_sites()
         of_slotless = LAST if self._are_slotless_last else 0
         handed_out = {
             site: (max(len(slots[site].active), number) if site in slots else of_slotless + number)
@@ -179,7 +173,7 @@ class SchedulerQueues:
 
     def _loads(self, loads_of_slots: Callable[[], list[tuple[float, str]]]) -> list[tuple[float, str]]:
         """Return the same as `_busy` for the queue of a Scrapy with a throttler: loads in place of numbers."""
-        used, at_door = self._used_sites(), self._sites_at_door
+        used, at_door = self._used_sites(), self.sites_at_door
         of_slotless = LAST if self._are_slotless_last else 0
         return [
             (load + (0 if key in used else of_slotless) + (LAST if key in at_door else 0), key)

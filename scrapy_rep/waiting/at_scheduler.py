@@ -123,8 +123,8 @@ class SchedulerDoor:
             return
         self._is_open = True
         self._queues = self._scheduler.queues
-        self._queues.put_last(self._here.sites)
-        self._queues.hold(self._gate.delayed_sites)
+        self._queues.sites_at_door = self._here.sites
+        self._queues.delayed_sites = self._gate.delayed_sites
         self._copies = _copies_for(self._crawler, scheduler, self._queues)
         downloads.back_out_when(self._choose_or_back_out)
         # The engine has asked for no request when it sends this signal. All handlers of `spider_opened` have ended.
