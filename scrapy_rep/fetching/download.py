@@ -31,7 +31,7 @@ from scrapy_rep.fetching.request import (
     RobotsTxtDownload,
     download_of,
     is_offline,
-    robots_request,
+    new_download,
 )
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.answer import Answer
@@ -85,7 +85,8 @@ class Fetcher:
             self._has_wrapped = True
             wrap_handlers(self._crawler, self._handle)
         count, began = self._crawler.stats.inc_value, self._monotonic()
-        request, download = robots_request(ask, trigger, self._crawler, self._settings)
+        download = new_download(ask, trigger, self._crawler, self._settings)
+        request = download.request
         cookies.add_to(request)
         if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None:
             # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
@@ -103,11 +104,11 @@ class Fetcher:
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
                 count(f"robotstxt/exception_count/{type(exc)}")
-            answer = self._failure(ask.url, exc, request, download)
+            answer = self._failure(ask.url, exc, download)
         else:
             received = download.response = download.response or response
-            self._count_response(request, response, received, download)
-            answer = self._from_response(ask.url, response, received, request, download)
+            self._count_response(response, received, download)
+            answer = self._from_response(ask.url, response, received, download)
         began = began if download.sent_at is None else download.sent_at
         return replace(answer, ended_at=self._now(), seconds=self._monotonic() - began), download.response
 
@@ -162,7 +163,7 @@ class Fetcher:
                 raise
             return RepDecodingMiddleware().process_response(request, stopped)  # this response has passed no middleware
 
-    def _failure(self, url: str, exc: Exception, request: Request, download: RobotsTxtDownload) -> Answer:
+    def _failure(self, url: str, exc: Exception, download: RobotsTxtDownload) -> Answer:
         """Return the answer for a request that has no response."""
         if self._offline and isinstance(exc, IgnoreRequest):
             return Answer(url, sign=OFFLINE, offline=True, received_at=self._now())
@@ -190,35 +191,31 @@ class Fetcher:
             error=_alone(exc),
             timed_out=timed_out,
             noticed_late=timed_out and is_late,
-            proxied=bool(request.meta.get("proxy")),
+            proxied=bool(download.request.meta.get("proxy")),
             dropped=isinstance(exc, (IgnoreRequest, StopDownload)),
             is_fault=is_fault,
         )
 
-    def _count_response(
-        self, request: Request, response: Response, received: Response, download: RobotsTxtDownload
-    ) -> None:
+    def _count_response(self, response: Response, received: Response, download: RobotsTxtDownload) -> None:
         """Count the response. Log a wrong Content-Encoding; and, once, that a handler sends no `bytes_received`."""
-        count = self._crawler.stats.inc_value
+        count, url = self._crawler.stats.inc_value, download.request.url
         count("robotstxt/response_count")
         # All impossible statuses share one name, so that servers cannot add stats.
         count(f"robotstxt/response_status_count/{response.status if 100 <= response.status < 600 else 'other'}")
         if is_mislabelled(received):
             message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
-            self._log.info(message, printable(request.url))
+            self._log.info(message, printable(url))
         is_silent = download.sent_at is not None and not download.octets and bool(received.body)
-        if is_silent and not self._has_warned and urlparse_cached(request).scheme in HAVE_TIMEOUTS:
+        if is_silent and not self._has_warned and urlparse_cached(download.request).scheme in HAVE_TIMEOUTS:
             self._has_warned = True
             self._log.warning(
                 "%s: the download handler sends no signal bytes_received, so REP_BODY_LIMIT applies after the download",
-                printable(request.url),
+                printable(url),
             )
 
-    def _from_response(
-        self, url: str, response: Response, received: Response, request: Request, download: RobotsTxtDownload
-    ) -> Answer:
+    def _from_response(self, url: str, response: Response, received: Response, download: RobotsTxtDownload) -> Answer:
         """Return the answer that a response gives. `received`: the response before it was decoded."""
-        status, now = response.status, self._now()
+        status, now, request = response.status, self._now(), download.request
         if "dataloss" in response.flags:
             return Answer(url, reason="the connection was lost before the end of the body")
         sign = vendor_of_challenge(response.headers.getlist, response.body)

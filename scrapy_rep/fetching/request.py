@@ -58,8 +58,9 @@ _ZYTE_API_ROUTES = ("device", "geolocation", "ipType", "tags")
 
 @dataclass(eq=False)
 class RobotsTxtDownload:
-    """The download of one robots.txt: how far it is, and its response or error."""
+    """The download of one robots.txt: its request, how far it is, and its response or error."""
 
+    request: Request
     limit: int
     """The most octets of the body to receive (REP_BODY_LIMIT)."""
     octets: int = 0
@@ -112,13 +113,10 @@ def is_offline(crawl: BaseSettings) -> bool:
     return all(crawl.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
 
 
-def robots_request(
-    ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings
-) -> tuple[Request, RobotsTxtDownload]:
-    """Build the request, and the record of its download. `trigger`: the request that needs the robots.txt."""
+def new_download(ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings) -> RobotsTxtDownload:
+    """Build the request, in the record of its download. `trigger`: the request that needs the robots.txt."""
     url, validators, number = ask.url, ask.validators, next(_NUMBERS)
     offline = is_offline(crawler.settings)
-    download = _DOWNLOADS[number] = RobotsTxtDownload(settings.body_limit)
     meta: dict[str, Any] = {
         **_META,
         **_copied(trigger.meta, _COPIED_META),
@@ -139,7 +137,8 @@ def robots_request(
         conditions = ("If-None-Match", validators.etag), ("If-Modified-Since", validators.last_modified)
         headers.update({name: value.encode("latin-1") for name, value in conditions if value is not None})
     request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
-    return request, download
+    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit)
+    return download
 
 
 def _copied(source: Mapping[Any, Any], names: Iterable[Any]) -> dict[Any, Any]:
