@@ -196,14 +196,12 @@ def latest(known: Entry | None, stored: Entry | None) -> Entry | None:
 def useful_until(entry: Entry, unreachable_for: float) -> float:
     """Return the time, in seconds since the epoch, until which a store keeps the entry."""
     stored, outage = entry.stored, entry.outage
-    moments = [0.0]
-    if stored is not None:
-        # Expired rules are obeyed during an outage. So they are kept for an outage that begins up to `unreachable_for`
-        # seconds after they expired, and lasts as long again.
-        moments.append(stored.fresh_until + (2 * unreachable_for if stored.robots is not None else 0.0))
-    if outage is not None:
-        moments.append(outage.answer.ended_at + MAX_UNSEEN)
-    return max(moments)
+    until = outage.answer.ended_at + MAX_UNSEEN if outage is not None else 0.0
+    if stored is None:
+        return until
+    # Expired rules are obeyed during an outage. So they are kept for an outage that begins up to `unreachable_for`
+    # seconds after they expired, and lasts as long again.
+    return max(until, stored.fresh_until + (2 * unreachable_for if stored.robots is not None else 0.0))
 
 
 def is_judged_by(entry: Entry, rows: Sequence[StatusRow]) -> bool:
