@@ -238,8 +238,7 @@ class StoredLookup(Lookup):
         policy, error = await self._read(str(origin))
         if policy is None or error:
             raise CannotTellError(error)
-        self._memory.put(origin, policy)
-        return policy
+        return self._memory.put(origin, policy.entry, policy.at)
 
     async def _read(self, origin: str) -> tuple[RobotsPolicy | None, str]:
         """Return the policy of a stored entry, and why a crawl would not use it; empty if a crawl would use it."""

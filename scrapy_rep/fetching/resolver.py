@@ -151,7 +151,7 @@ class Resolver:
                 self._count("rep/cache/miss")
             last = await self._conversations.hold(origin, before, fetch.triggers, fetch.is_awaited)
             policy = last.policy
-            self._memory.put(origin, self._conversations.terms.policy_at(last.remembered, policy.at))
+            self._memory.put(origin, last.remembered, policy.at)
         except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and refuses requests
             if self._fetches.get(origin) is not fetch:  # `_end_waits` has cancelled it
                 return
@@ -178,5 +178,5 @@ class Resolver:
         # (`SchedulerDoor.take_policy`).
         with suppress(Exception):
             if self.peek(origin) is None:
-                self._memory.put(origin, policy)
+                self._memory.put(origin, entry, now)
         return policy

@@ -54,17 +54,15 @@ class Memory:
             entry = entry_from_bytes(octets, origin.robots_url, self._terms.body_limit)
         if entry is None:
             return None
-        policy = self._terms.policy_at(entry, now)
-        self.put(origin, policy)
-        return policy
+        return self.put(origin, entry, now)
 
-    def put(self, origin: Origin, policy: RobotsPolicy) -> None:
-        """Remember the policy's entry."""
+    def put(self, origin: Origin, entry: Entry, now: float) -> RobotsPolicy:
+        """Remember the entry. Return what it means at `now`."""
         if str(origin) in self._compressed:
             self._drop_compressed(str(origin))
         if origin in self._in_use:
             self._in_use_octets -= _weight(self._in_use.pop(origin))
-        self._in_use[origin] = policy
+        self._in_use[origin] = policy = self._terms.policy_at(entry, now)
         self._in_use_octets += _weight(policy)
         self._used_since_weighing += 1
         if self._used_since_weighing >= max(WEIGH_EVERY, len(self._in_use)):
@@ -78,6 +76,7 @@ class Memory:
                 self._drop_compressed(next(iter(self._compressed)))
             else:
                 self._pop_oldest()
+        return policy
 
     def _pop_oldest(self) -> tuple[Origin, RobotsPolicy]:
         origin, policy = self._in_use.popitem(last=False)

@@ -19,7 +19,6 @@ from scrapy.utils.test import get_crawler
 from scrapy_rep import AccessResult, RepMiddleware, RobotsTxt
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
-from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
 
 AGENT = "ExampleBot/1.0"
@@ -52,7 +51,7 @@ def steps(crawler: Crawler, body: bytes, url: str) -> dict[str, Step]:
     now = time.time()
     stored = StoredResponse(Answer("", access=AccessResult.SUCCESS, reason="HTTP 200"), now, now + 86_400, robots)
     memory = ours._resolver._memory
-    memory.put(origin, policy_at(Entry(origin.robots_url, stored), now, 30 * 86_400))
+    memory.put(origin, Entry(origin.robots_url, stored), now)
     builtin: Any = RobotsTxtMiddleware.from_crawler(crawler)
     parser: Any = ProtegoRobotParser(body, None)
     builtin._parsers[origin.host] = parser

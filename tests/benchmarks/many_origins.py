@@ -33,7 +33,6 @@ from scrapy.utils.test import get_crawler
 
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
-from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.words import AccessResult
@@ -116,7 +115,7 @@ def memory_table(bodies: list[bytes], most: int) -> None:
         robots = RobotsTxt.parse(bodies[number % len(bodies)])
         robots.allows(f"{origin}/x", "bot")
         response = StoredResponse(stored.answer, now, now + DAY, robots)
-        memory.put(origin, policy_at(Entry(origin.robots_url, response), now, 30 * 86_400))
+        memory.put(origin, Entry(origin.robots_url, response), now)
         if number in STEPS:
             gc.collect()
             row(f"{number:,}", f"{resident() - before:.0f}")

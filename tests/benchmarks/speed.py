@@ -39,7 +39,6 @@ from scrapy.utils.test import get_crawler
 from scrapy_rep import AccessResult, RobotsTxt
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
-from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage.memory import Memory
@@ -219,7 +218,7 @@ def fit(files: Corpus) -> None:
         stored = StoredResponse(
             Answer(origin.robots_url, 200, AccessResult.SUCCESS, "HTTP 200"), now, now + 86_400, robots
         )
-        memory.put(origin, policy_at(Entry(origin.robots_url, stored), now, 30 * 86_400))
+        memory.put(origin, Entry(origin.robots_url, stored), now)
         if len(memory) <= number:
             break
     print(

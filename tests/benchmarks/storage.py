@@ -32,7 +32,6 @@ from web import Site, Web
 
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes
-from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.words import AccessResult
@@ -163,7 +162,7 @@ def memory() -> None:
         caching = StoredResponse(
             Answer(origin.robots_url, 200, AccessResult.SUCCESS, "HTTP 200"), now, now + DAY, robots
         )
-        memory.put(origin, policy_at(Entry(origin.robots_url, caching), now, 30 * 86_400))
+        memory.put(origin, Entry(origin.robots_url, caching), now)
         if number in {1_000, 5_000, 10_000} or number % 20_000 == 0:
             gc.collect()
             print(f"after {number:6} origins: {resident():.0f} MiB resident")
@@ -179,7 +178,7 @@ def memory() -> None:
         copied = StoredResponse(
             Answer("", 200, AccessResult.SUCCESS, "HTTP 200"), now, now + DAY, RobotsTxt.parse(body(chance))
         )
-        again.put(origin, policy_at(Entry(origin.robots_url, copied), now, 30 * 86_400))
+        again.put(origin, Entry(origin.robots_url, copied), now)
     while len(again._in_use):
         again._compress(*again._pop_oldest())
     gc.collect()

@@ -11,7 +11,7 @@ from scrapy.settings import Settings
 
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
-from scrapy_rep.protocol.lifecycle import RobotsPolicy, State, policy_at
+from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import OCTETS_OF_ORIGIN, RepSettings
@@ -48,9 +48,7 @@ def weight_of(body: str) -> int:
 
 
 def put(memory: Memory, number: int, body: str = SMALL) -> RobotsPolicy:
-    policy = policy_at(entry_of(number, body), NOW, 30 * DAY)
-    memory.put(origin_of(number), policy)
-    return policy
+    return memory.put(origin_of(number), entry_of(number, body), NOW)
 
 
 def still_parsed(memory: Memory, policies: dict[int, RobotsPolicy]) -> list[int]:
@@ -154,7 +152,7 @@ def test_the_memory_of_product_tokens_counts(tokens: int, parsed: list[int]) -> 
     for n in range(tokens):
         policies[1].allows("/x", f"a{n}")
     for _ in range(WEIGH_EVERY):
-        memory.put(origin_of(2), policies[2])
+        memory.put(origin_of(2), policies[2].entry, NOW)
     assert still_parsed(memory, policies) == parsed
 
 
