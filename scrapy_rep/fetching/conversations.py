@@ -80,7 +80,7 @@ class Triggers:
 class Conversations:
     def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         """Raises ValueError for a wrong REP_STORAGE."""
-        self.terms = Terms.of(settings)
+        self._terms = Terms.of(settings)
         self.turns = FetchTurns(settings.fetch_concurrency, partial(look_for_requests, crawler))
         self._fetcher = Fetcher(crawler, settings, downloads, clock)
         self._store: SharedStore | None = None
@@ -120,7 +120,7 @@ class Conversations:
         of signals. If the crawl closes, the round that is under way is the last one.
         """
         now = self._clock.now
-        steps = conversation(origin, before.entry if before is not None else None, now(), self.terms)
+        steps = conversation(origin, before.entry if before is not None else None, now(), self._terms)
         cookies = Cookies()
         lease: Lease | None = None
         step = next(steps)
@@ -169,17 +169,11 @@ class Conversations:
 
     async def _find(self, origin: Origin, step: Find) -> tuple[Found, Lease | None]:
         """Look in the store. Return what was found, and the lease if this crawler has to fetch."""
-        now = self._clock.now
         if self._store is None:
-            return Found(step.known, is_to_fetch=True, at=now()), None
-        entry, lease = await self._store.find_or_lease(
-            origin,
-            step.known,
-            lambda entry: self.terms.policy_at(entry, now()).is_fetch_due,
-            lambda: self.turns.withdraw(origin),
-        )
+            return Found(step.known, is_to_fetch=True, at=self._clock.now()), None
+        entry, lease = await self._store.find_or_lease(origin, step.known, partial(self.turns.withdraw, origin))
         self._count("rep/storage/miss" if lease is not None else "rep/storage/hit")
-        return Found(entry, is_to_fetch=lease is not None, at=now()), lease
+        return Found(entry, is_to_fetch=lease is not None, at=self._clock.now()), lease
 
     async def _ask(
         self, origin: Origin, ask: Ask, trigger: Request, cookies: Cookies, is_awaited: Callable[[], bool]
@@ -202,7 +196,7 @@ class Conversations:
             self._log.exception(FAULT, origin.robots_url)
             reason = printable(f"internal error, {type(exc).__name__}: {exc}")
             received = Answer(ask.url, reason=reason, ended_at=self._clock.now())
-        answer = judged(received, ask, self.terms)
+        answer = judged(received, ask, self._terms)
         if answer.dropped and not received.dropped:
             response = None  # no archive or signal may show what a private server answered
         self._signals.send_catch_log(robots_response, answer=answer, request=trigger, response=response)

@@ -23,7 +23,7 @@ from twisted.internet.defer import Deferred, DeferredList
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.log import logger_of
-from scrapy_rep.protocol.conversation import RETRY_DELAY
+from scrapy_rep.protocol.conversation import RETRY_DELAY, Terms
 from scrapy_rep.protocol.entry import (
     Entry,
     entry_from_bytes,
@@ -69,7 +69,7 @@ class SharedStore:
         self._storage = storage
         count, has_deadline = crawler.stats.inc_value, not storage.answers_at_once
         self._breaker = CircuitBreaker(count, clock.monotonic, logger_of(crawler), has_deadline=has_deadline)
-        self._settings = settings
+        self._terms = Terms.of(settings)
         self._clock = clock
         # Seconds to wait for another crawler's fetch. A fetch along many slow redirects takes longer; then both fetch.
         self._longest_wait = (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE_SECONDS
@@ -79,14 +79,13 @@ class SharedStore:
         self,
         origin: Origin,
         known: Entry | None,
-        is_fetch_due: Callable[[Entry], bool],
         waits_for_another: Callable[[], None] = lambda: None,
     ) -> tuple[Entry | None, Lease | None]:
         """The latest entry of any crawler and, if this crawler has to fetch, a Lease, which the caller always gives
         back. `Lease.is_granted` says whether the store granted it.
 
         Waits while another crawler has the lease, and calls `waits_for_another` then. `known`: the entry that this
-        crawler has. `is_fetch_due`: whether robots.txt has to be fetched if this is the latest entry.
+        crawler has.
         """
         lease, entry, waited, pause = Lease(str(origin)), known, 0.0, POLL_FIRST
         try:
@@ -95,7 +94,7 @@ class SharedStore:
             while True:
                 stored = self._read(origin, octets)
                 entry = latest(entry, stored)
-                if entry is not None and not is_fetch_due(entry):
+                if entry is not None and not self._terms.policy_at(entry, self._clock.now()).is_fetch_due:
                     if is_to_fetch:  # another crawler has just stored its entry
                         self.give_back(lease)
                     return entry, None
@@ -117,8 +116,8 @@ class SharedStore:
     def _read(self, origin: Origin, octets: bytes | None) -> Entry | None:
         if octets is None or octets == NOT_SHARED:
             return None
-        entry = entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
-        return entry if entry is not None and is_judged_by(entry, self._settings.status_policy) else None
+        entry = entry_from_bytes(octets, origin.robots_url, self._terms.body_limit)
+        return entry if entry is not None and is_judged_by(entry, self._terms.status_policy) else None
 
     def _renew_later(self, lease: Lease) -> None:
         if lease.is_granted:
@@ -151,7 +150,7 @@ class SharedStore:
             return
         kept = storable(entry)
         if kept is not None:
-            octets, until = entry_to_bytes(kept), useful_until(kept, self._settings.unreachable_for)
+            octets, until = entry_to_bytes(kept), useful_until(kept, self._terms.unreachable_for)
         else:
             octets, until = NOT_SHARED, entry.stored.fresh_until if entry.stored is not None else now
         await call(storage.put_and_release, lease.origin, octets, until - now, lease.token, otherwise=None)

@@ -38,7 +38,7 @@ async def test_a_fetch_that_is_cancelled_while_it_asks_for_the_lease_gives_it_ba
     store = shared_store(storage, counted)
     origin = Origin.of("https://a.example")
     assert origin is not None
-    asking = asyncio.ensure_future(store.find_or_lease(origin, None, lambda _entry: True))
+    asking = asyncio.ensure_future(store.find_or_lease(origin, None))
     await storage.taken.wait()
     assert storage.holder
     asking.cancel()
@@ -98,7 +98,7 @@ async def test_a_lease_is_renewed_until_it_is_given_back(monkeypatch: pytest.Mon
     storage = Counts()
     store, origin = shared_store(storage, []), Origin.of("https://a.example")
     assert origin is not None
-    _, lease = await store.find_or_lease(origin, None, lambda _entry: True)
+    _, lease = await store.find_or_lease(origin, None)
     assert lease is not None
     while len(storage.calls) < 4:  # noqa: ASYNC110 - the store has no event
         await asyncio.sleep(0.01)

@@ -343,7 +343,7 @@ async def test_a_store_that_returns_str_counts_as_failing(storage_class: type[Ow
     await storage.put(A, b"x", FOR_LONG)
     store, origin = shared_store(storage, counted), Origin.of(A)
     assert origin is not None
-    entry, lease = await store.find_or_lease(origin, None, lambda _entry: True)
+    entry, lease = await store.find_or_lease(origin, None)
     assert (entry, counted) == (None, ["rep/storage/error"])
     assert lease is not None
     store.give_back(lease)
