@@ -84,7 +84,7 @@ async def test_a_lease_that_was_never_granted_is_not_renewed(
     storage = storage_class()
     store, origin = shared_store(storage, []), Origin.of("https://a.example")
     assert origin is not None
-    _, lease = await store.find_or_lease(origin, None, lambda _entry: True)
+    _, lease = await store.find_or_lease(origin, None)
     assert lease is not None, "this crawler fetches all the same"
     await asyncio.sleep(0.1)
     assert storage.calls == []
