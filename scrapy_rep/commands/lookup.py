@@ -18,7 +18,7 @@ from scrapy.http import Response
 from scrapy.signals import spider_idle
 from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import Deferred, DeferredQueue
+from twisted.internet.defer import Deferred
 
 from scrapy_rep.commands.findings import CrawlerProfile, Finding
 from scrapy_rep.commands.output import Output
@@ -31,7 +31,6 @@ from scrapy_rep.protocol.entry import entry_from_bytes, is_judged_by
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import AccessResult
-from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 from scrapy_rep.storage import Storage, storage_of
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_UNWRITTEN = 10_000  # reading pauses while more findings than this are still to be written
-LOOK_EVERY = 0.01  # seconds between two checks whether reading can go on
 SHOW_EVERY = 1.0  # seconds between two progress lines on a terminal, while a robots.txt is awaited
 
 
@@ -98,10 +95,6 @@ class Lookup:
         self._lists = lists
         self._output = output
         self._profile = profile
-        self._begun: DeferredQueue[list[tuple[str, Deferred[Finding] | None]] | None] = DeferredQueue()
-        """The lists that have been read: each URL, and its lookup if this has begun. After the last list, the queue has
-        the value None."""
-        self._unwritten = 0
         self._sizes: dict[Origin | None, int] = {}
         """Origin -> the size of its robots.txt, if that is longer than REP_BODY_LIMIT and the server said its size."""
         self._faults: dict[Origin | None, str] = {}
@@ -125,36 +118,27 @@ class Lookup:
                 self._sizes[Origin.of(request.url)] = int(length)
 
     async def write_findings(self) -> None:
-        """Write the findings in the order of the URLs. At the same time, read more URLs and begin their lookups."""
-        reading = deferred_from_coro(self._begin_lists())
-        try:
-            while (begun := await maybe_deferred_to_future(self._begun.get())) is not None:
-                for url, lookup in begun:
-                    if self._output.is_closed:
-                        break
-                    self._output.write(await (self._find(url) if lookup is None else self._result(lookup, url)))
-                    self._unwritten -= 1
-                self._output.flush()
-        finally:
-            await maybe_deferred_to_future(reading)
-        self._output.finish()
-
-    async def _begin_lists(self) -> None:
+        """Write the findings in the order of the URLs."""
         lists, thread = iter(self._lists), OwnThread()
         try:
             while not self._output.is_closed and (urls := await thread.run(next, lists, None)) is not None:
-                # Look up only the first URL of each origin now. The others follow when its robots.txt is known.
-                first: dict[Origin | None, str] = {}
-                for url in urls:
-                    first.setdefault(Origin.of(url), url)
-                lookups = {url: deferred_from_coro(self._find(url)) for url in first.values()}
-                self._begun.put([(url, lookups.pop(url, None)) for url in urls])
-                self._unwritten += len(urls)
-                while self._unwritten > MAX_UNWRITTEN and not self._output.is_closed:
-                    await sleep(LOOK_EVERY)
+                await self._write_list(urls)
         finally:
             thread.close()
-            self._begun.put(None)
+        self._output.finish()
+
+    async def _write_list(self, urls: list[str]) -> None:
+        # Look up the first URL of each origin at once. The others follow when its robots.txt is known.
+        first: dict[Origin | None, str] = {}
+        for url in urls:
+            first.setdefault(Origin.of(url), url)
+        lookups = {url: deferred_from_coro(self._find(url)) for url in first.values()}
+        for url in urls:
+            if self._output.is_closed:
+                break
+            lookup = lookups.pop(url, None)
+            self._output.write(await (self._find(url) if lookup is None else self._result(lookup, url)))
+        self._output.flush()
 
     async def _result(self, lookup: Deferred[Finding], url: str) -> Finding:
         """Return the result of the URL's lookup. On a terminal, show that the command waits."""
