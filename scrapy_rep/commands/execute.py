@@ -99,11 +99,11 @@ def _judge_of_file(opts: Namespace, settings: BaseSettings, profile: CrawlerProf
     body = body_of(opts.file)
     policy = policy_of_file(body, profile.settings.body_limit)
     if not opts.compare:
-        return partial(judged, profile=profile, policy=policy, size=len(body))
+        return partial(judged, profile=profile, policy=policy)
     builtin = BuiltinParser(settings, body)
 
     def judged_by_both(url: str) -> Finding:
-        finding = judged(url, profile, policy, len(body))
+        finding = judged(url, profile, policy)
         try:
             return compared(finding, None if skips_builtin(finding) else builtin.answer(url))
         except ValueError as exc:  # a parser of another package may reject a URL

@@ -72,8 +72,6 @@ class Finding:
     no robots.txt applies, or if it is not known."""
     answers: tuple[Answer, ...] = ()
     """The answers to the robots.txt requests that this URL caused, in their order, with redirects and retries."""
-    size: int | None = None
-    """The size of robots.txt in bytes, as far as it is known without reading beyond REP_BODY_LIMIT."""
     now: float = 0.0
     """The time at which the URL was judged, in seconds since the epoch; 0 with `--file`."""
     compared: Compared | None = None
@@ -92,11 +90,11 @@ class Finding:
 
     @property
     def not_read(self) -> str:
-        """That robots.txt is longer than REP_BODY_LIMIT, and the value that reads all of it; empty if all was read."""
+        """That robots.txt is longer than REP_BODY_LIMIT; empty if all was read."""
         if self.robots is None or not self.robots.truncated:
             return ""
-        cure = f"set REP_BODY_LIMIT to {min(self.size, MAX_BODY)}" if self.size else f"REP_BODY_LIMIT can be {MAX_BODY}"
-        return f"only the first {self.profile.settings.body_limit:,} bytes of robots.txt were read; {cure}"
+        limit = self.profile.settings.body_limit
+        return f"only the first {limit:,} bytes of robots.txt were read; REP_BODY_LIMIT can be up to {MAX_BODY}"
 
     @property
     def info(self) -> OriginInfo | None:
@@ -141,13 +139,13 @@ def policy_of_file(body: bytes, limit: int = PARSING_LIMIT) -> RobotsPolicy:
     return policy_at(Entry("", StoredResponse(Answer("", access=AccessResult.SUCCESS), 0.0, DAY, robots)), 0.0, DAY)
 
 
-def judged(url: str, profile: CrawlerProfile, policy: RobotsPolicy, size: int | None = None) -> Finding:
-    """Judge a URL, or a path, by the robots.txt of the policy. `size` is that of the file, in bytes."""
+def judged(url: str, profile: CrawlerProfile, policy: RobotsPolicy) -> Finding:
+    """Judge a URL, or a path, by the robots.txt of the policy."""
     if is_without_robots(url):
         return Finding(url, profile, verdict=Verdict(True, VerdictReason.NOT_SUBJECT), policy=policy)
     try:
         check_host(url)
-        return Finding(url, profile, verdict=profile.verdict(policy, url), policy=policy, size=size)
+        return Finding(url, profile, verdict=profile.verdict(policy, url), policy=policy)
     except ValueError as exc:
         return Finding(url, profile, str(exc), policy=policy)
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
-from scrapy.http import Response
 from scrapy.signals import spider_idle
 from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
@@ -95,10 +94,6 @@ class Lookup:
         self._lists = lists
         self._output = output
         self._profile = profile
-        self._sizes: dict[Origin | None, int] = {}
-        """Origin -> the size of its robots.txt, if that is longer than REP_BODY_LIMIT and the server said its size."""
-        self._faults: dict[Origin | None, str] = {}
-        """Origin -> the error of a component because of which its robots.txt could not be fetched."""
         self._answers: defaultdict[Request, list[Answer]] = defaultdict(list)
 
     async def run(self, crawler: Crawler) -> None:
@@ -108,14 +103,8 @@ class Lookup:
         crawler.signals.connect(self._robots_response, signal=robots_response)
         await self.write_findings()
 
-    def _robots_response(self, answer: Answer, request: Request, response: Response | None) -> None:
+    def _robots_response(self, answer: Answer, request: Request) -> None:
         self._answers[request].append(answer)
-        if answer.is_fault:
-            self._faults[Origin.of(request.url)] = answer.reason
-        if response is not None and len(answer.body) > self._profile.settings.body_limit:
-            length = response.headers.get("Content-Length") or b""
-            if length.isdigit() and len(length) < 20 and "Content-Encoding" not in response.headers:
-                self._sizes[Origin.of(request.url)] = int(length)
 
     async def write_findings(self) -> None:
         """Write the findings in the order of the URLs."""
@@ -162,13 +151,12 @@ class Lookup:
             return Finding(url, self._profile, str(exc))
         if policy is None:
             return Finding(url, self._profile, verdict=self._gate.judge(request, None))
-        if self._faults and policy.access is AccessResult.UNREACHABLE and (fault := self._faults.get(Origin.of(url))):
-            error = f"robots.txt could not be fetched, because a component of the crawl failed: {fault}"
+        last = policy.entry.last
+        if policy.access is AccessResult.UNREACHABLE and last.is_fault:
+            error = f"robots.txt could not be fetched, because a component of the crawl failed: {last.reason}"
             return Finding(url, self._profile, error)
         verdict, answers = self._profile.verdict(policy, request.url), tuple(self._answers.pop(request, ()))
-        size = self._sizes.get(Origin.of(url)) if self._sizes else None
-        now = self._gate.now()
-        return Finding(url, self._profile, verdict=verdict, policy=policy, answers=answers, size=size, now=now)
+        return Finding(url, self._profile, verdict=verdict, policy=policy, answers=answers, now=self._gate.now())
 
     async def _policy_for(self, request: Request) -> RobotsPolicy | None:
         """Return the policy; None if no robots.txt applies. Raises CannotTellError or IgnoreRequest if unknown."""

@@ -79,6 +79,7 @@ class Answer:
             self.sign,
             error=self.error,
             timed_out=self.timed_out,
+            is_fault=self.is_fault,
             caching=self.caching,
             ended_at=self.ended_at,
         )
