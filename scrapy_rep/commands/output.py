@@ -19,6 +19,7 @@ from typing import Any
 
 from scrapy.utils.datatypes import LocalCache
 
+from scrapy_rep.clock import duration
 from scrapy_rep.commands.findings import Finding, line_in_words
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.foreign_text import printable, text_of
@@ -285,13 +286,15 @@ def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]
     is_none = info.access is AccessResult.UNAVAILABLE and info.failing_since is None
     counts_as = "no robots.txt, so" if is_none else f"{info.access.value},"
     yield "answer", f"{printable(info.answer)}: {counts_as} {words} ({source})"
-    left = in_words(info.fetch_again_at - finding.now)
-    fetched = "" if info.received_at is None else f"fetched {_ago(finding.now - info.received_at)}"
+    left = duration(round(info.fetch_again_at - finding.now))
+    age = round(finding.now - info.received_at) if info.received_at is not None else 0
+    fetched = f"fetched {duration(age)} ago" if age > 0 else "fetched just now"
     if info.failing_since is None:
-        yield "valid for", ", ".join(filter(None, (left, fetched)))
+        yield "valid for", f"{left}, {fetched}"
     else:
         rules = f"; rules {fetched}" if info.robots is not None else ""
-        yield "next fetch", f"in {left}; unreachable for {in_words(finding.now - info.failing_since)}{rules}"
+        failing = duration(round(finding.now - info.failing_since))
+        yield "next fetch", f"in {left}; unreachable for {failing}{rules}"
 
 
 def _file_rows(finding: Finding, robots: RobotsTxt) -> Iterator[tuple[str, str]]:
@@ -329,19 +332,6 @@ def _many(label: str, items: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield "" if number else label, item
     if len(items) > MAX_NAMED:
         yield "", f"and {len(items) - MAX_NAMED} more; --json prints all"
-
-
-def _ago(seconds: float) -> str:
-    return "just now" if round(seconds) <= 0 else f"{in_words(seconds)} ago"
-
-
-def in_words(seconds: float) -> str:
-    """Return the duration in words: `23 h 59 min`, `5 min`, `30 s`."""
-    whole = max(round(seconds), 0)
-    if whole < 60:
-        return f"{whole} s"
-    hours, minutes = divmod(round(whole / 60), 60)
-    return " ".join(f"{number} {unit}" for number, unit in ((hours, "h"), (minutes, "min")) if number)
 
 
 def listing(robots: RobotsTxt, product_token: str | None, deciding: int | None, *, whole: bool) -> Iterator[str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from suite import CONTESTED, cases
 
 from scrapy_rep.commands.findings import CrawlerProfile, Finding, judged, policy_of_file
-from scrapy_rep.commands.output import Output, as_json, as_text, in_words, listing, obeyed_lines
+from scrapy_rep.commands.output import Output, as_json, as_text, listing, obeyed_lines
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict
@@ -64,14 +64,6 @@ def test_the_listing_sees_the_groups_that_the_parser_sees(lines: list[str]) -> N
     for group in robots.groups:
         for token in group.product_tokens:
             assert {rule.line for rule in group.rules} < obeyed_lines(robots, token)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0, "0 s"), (-3, "0 s"), (59.4, "59 s"), (59.6, "1 min"), (3599, "1 h"), (5400, "1 h 30 min"), (86400, "24 h")],
-)
-def test_durations(seconds: float, words: str) -> None:
-    assert in_words(seconds) == words
 
 
 ALLOWED = Finding("/a", verdict=Verdict(True, VerdictReason.NOT_SUBJECT))

@@ -10,6 +10,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from scrapy_rep.clock import duration
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.words import A_PAGE, counted
 
@@ -129,16 +130,6 @@ def _text(value: object) -> str:
     return escape(printable(str(value)))
 
 
-def _seconds(number: float) -> str:
-    """Return a duration such as `0.2 s`, `3 min 5 s` or `2 h`. No line breaks between a number and its unit."""
-    if round(number) < 60:
-        return f"{number:.2g}&nbsp;s" if number >= 0.01 or not number else "&lt; 0.01&nbsp;s"
-    minutes, rest = divmod(round(number), 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = ((hours, "h"), (minutes, "min"), (0 if hours else rest, "s"))
-    return " ".join(f"{amount:,}&nbsp;{unit}" for amount, unit in parts if amount)
-
-
 def _href(url: str) -> str:
     """Return an href attribute. It is empty for a URL that was cut, and for one such as `javascript:...`."""
     is_good = url.startswith(("http://", "https://", "ftp://")) and not url.endswith("…")
@@ -153,7 +144,8 @@ def _json(value: object) -> str:
 FORMS: Mapping[str, Callable[[Any], str]] = {
     "text": _text,
     "count": "{:,}".format,
-    "seconds": _seconds,
+    # No line breaks between a number and its unit.
+    "seconds": lambda seconds: re.sub(r"(?<=\d) ", "&nbsp;", escape(duration(seconds))),
     "percent": lambda share: f"{share:.1%}" if share >= 0.001 or not share else "&lt; 0.1%",
     "time": lambda seconds: f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M:%S}",
     "class": lambda words: escape(words.replace(" ", "-")),
