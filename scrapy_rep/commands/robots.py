@@ -19,8 +19,6 @@ EXCLUDING = (
     ("show", "input"),
 )
 
-OTHER_NAMES = {"--urls": "--input", "--list": "--input", "--user-agent": "--agent", "--robots": "--file"}
-
 
 class Command(ScrapyCommand):
     """The command `scrapy robots`. `long_desc` explains its exit statuses."""
@@ -88,7 +86,6 @@ def _wrong(urls: list[str], opts: Namespace) -> str:
     given = {name for name, value in vars(opts).items() if value not in (None, False, [])}
     excluding = [[f"--{name}" for name in row if name in given] for row in EXCLUDING]
     unknown = " ".join(url for url in urls if url.startswith("-"))
-    meant = next((f"; did you mean {ours}?" for other, ours in OTHER_NAMES.items() if other in unknown), "")
     has_any = urls or {"input", "cached", "all"} & given
     checks = (
         *((row[1:], f"give {' or '.join(row[:2])}, not both") for row in excluding),
@@ -97,7 +94,7 @@ def _wrong(urls: list[str], opts: Namespace) -> str:
         *((wrong, f"-a {wrong!r}: give NAME=VALUE") for wrong in opts.arguments if "=" not in wrong),
         *((wrong, wrong) for wrong in map(_wrong_agent, opts.agent)),
         (unknown == "-", "give URLs or '-', not both"),
-        (unknown, f"unknown options: {unknown}{meant}"),
+        (unknown, f"unknown options: {unknown}"),
         (urls and "input" in given, "give URLs or --input, not both"),
         (urls and opts.all, "give URLs or --all, not both"),
         (opts.input == opts.file == "-", "read either the URLs or robots.txt from standard input, not both"),
@@ -112,7 +109,5 @@ def _wrong_agent(agent: str) -> str:
 
     if is_product_token(agent):
         return ""
-    is_url = "://" in agent.partition(" ")[0]
-    what = "is a URL, not the name of a crawler" if is_url else "is not a product token"
-    example = (not is_url and product_token(agent)) or "ExampleBot"
-    return f"--agent {agent!r} {what}; give the crawler's name alone, as in --agent {example}"
+    example = product_token(agent) or "ExampleBot"
+    return f"--agent {agent!r} is not a product token; give the crawler's name alone, as in --agent {example}"
