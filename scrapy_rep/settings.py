@@ -63,12 +63,13 @@ def _number(default: float, unit: str, at_least: float = 0, at_most: float = mat
     return _setting(default, check, f"a {'whole ' if kind is int else ''}number of {unit}{bounds}")
 
 
+def _choice(default: Any, meanings: Mapping[str, Any], cure: str) -> Any:
+    """Return a field for a setting whose value is a key of `meanings`, in upper or lower case."""
+    return _setting(default, lambda value: meanings[str(value).lower()], cure)
+
+
 def _switch() -> Any:
-    return _setting(False, _boolean, "True or False")
-
-
-def _boolean(value: Any) -> bool:
-    return {"true": True, "1": True, "false": False, "0": False}[str(value).lower()]
+    return _choice(False, {"true": True, "1": True, "false": False, "0": False}, "True or False")
 
 
 def _address(value: Any) -> str:
@@ -148,12 +149,6 @@ def _category(name: str) -> str:
     near = nearest(name.lower(), spellings)
     meant = f"; did you mean {spellings[near]!r}?" if near else ""
     raise _WrongPartError(f"{name!r} is no category of use{meant}")
-
-
-def _bypassed(value: Any) -> str:
-    if value not in {"count", "drop"}:
-        raise ValueError
-    return str(value)
 
 
 def _path(*endings: str) -> Any:
@@ -259,7 +254,7 @@ class RepSettings:
     crawl_delay_max: float = _number(0.0, "seconds")
     """The longest Crawl-delay that is obeyed, in seconds; 0 obeys none."""
     drop_early: bool = _switch()
-    bypassed: Literal["count", "drop"] = _setting("count", _bypassed, "'count' or 'drop'")
+    bypassed: Literal["count", "drop"] = _choice("count", {"count": "count", "drop": "drop"}, "'count' or 'drop'")
     purposes: tuple[str, ...] = _setting(
         [], _purposes, f"a list of some of {', '.join(repr(category.name) for category in VOCABULARY)}"
     )

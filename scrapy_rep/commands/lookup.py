@@ -5,7 +5,6 @@ The robots.txt is fetched as a crawl would fetch it, read from REP_STORAGE (`--c
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import replace
@@ -15,9 +14,7 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.signals import spider_idle
-from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import Deferred
 
 from scrapy_rep.commands.findings import CrawlerProfile, Finding
 from scrapy_rep.commands.output import Output
@@ -40,8 +37,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 T = TypeVar("T")
-
-SHOW_EVERY = 1.0  # seconds between two progress lines on a terminal, while a robots.txt is awaited
 
 
 class CannotTellError(Exception):
@@ -125,19 +120,11 @@ class Lookup:
         for url in urls:
             if self._output.is_closed:
                 break
-            lookup = lookups.pop(url, None)
-            self._output.write(await (self._find(url) if lookup is None else self._result(lookup, url)))
+            if lookup := lookups.pop(url, None):
+                self._output.flush()
+                self._output.show_waiting(str(Origin.of(url)))
+            self._output.write(await (maybe_deferred_to_future(lookup) if lookup else self._find(url)))
         self._output.flush()
-
-    async def _result(self, lookup: Deferred[Finding], url: str) -> Finding:
-        """Return the result of the URL's lookup. On a terminal, show that the command waits."""
-        self._output.flush()
-        showing = create_looping_call(self._output.show_waiting, str(Origin.of(url)), time.monotonic())
-        showing.start(SHOW_EVERY, now=False)
-        try:
-            return await maybe_deferred_to_future(lookup)
-        finally:
-            showing.stop()
 
     async def _find(self, url: str) -> Finding:
         try:

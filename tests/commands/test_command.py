@@ -443,7 +443,7 @@ def test_on_a_terminal_it_says_what_it_waits_for(web: Web, tmp_path: Path, from_
         PythonProcess(*arguments, cwd=tmp_path, environment=NO_PROXY, stdin=stdin, streams=streams) as process,
     ):
         told = ""
-        while f"waiting for the robots.txt of {site.origin}, " not in told:
+        while f"waiting for the robots.txt of {site.origin}" not in told:
             told += shown.read(1024).decode()
         web.release(site)
         assert process.wait(60) == 1
