@@ -59,7 +59,6 @@ EXTENSIONS: Mapping[str, Callable[[RepSettings], Any]] = {
     "origins_log.OriginsLog": _always,  # second: its lines at the end come after those of OutageLog
     "crawl_delay.CrawlDelay": _always,
     "mistakes.SentUserAgent": _always,
-    "origins_log.NothingCrawled": lambda settings: not settings.dry_run,
     "mistakes.MisspeltMeta": _always,
     "bypassed.Bypassed": _always,
     "drop_early.DropEarly": lambda settings: settings.drop_early and not settings.dry_run,

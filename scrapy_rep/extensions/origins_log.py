@@ -2,8 +2,8 @@
 
 `outage_log` logs outages.
 
-- OriginsLog: origins without rules, those with too long a robots.txt, and the totals.
-- NothingCrawled: a WARNING at the end of a crawl whose start requests were all refused, with advice.
+The log has origins without rules, those with too long a robots.txt, and the totals. If all start requests of a crawl
+were refused, a WARNING says so, with advice.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class OriginsLog(Extension):
     def _request_waited(self) -> None:
         self._waited += 1
 
-    def _closed(self) -> None:
+    def _closed(self, reason: str) -> None:
         kinds = ", ".join(self._kinds()) or "none was needed"
         self._log.info("robots.txt of %s: %s", counted(self._origins.total(), "origin"), kinds)
         still_waiting = self._stats.get_value("rep/waited", 0) - self._waited
@@ -91,8 +91,8 @@ class OriginsLog(Extension):
         refusals = self._gate.refusals
         counts = refusals.counts
         numbers: Counter[str] = Counter()
-        for reason, row in words.REASON_WORDS.items():
-            numbers[row.counted] += counts[reason]
+        for of, row in words.REASON_WORDS.items():
+            numbers[row.counted] += counts[of]
         by = ", ".join(f"{number:,} {by}" for by, number in numbers.items() if number)
         self._log.info(
             "Requests that would be refused (REP_DRY_RUN): %s" if self._settings.dry_run else "Refused requests: %s",
@@ -100,6 +100,8 @@ class OriginsLog(Extension):
         )
         if by:
             self._log.info("Most frequent reasons for refusal: %s. %s", refusals.largest(), refusals.advice)
+        if reason == "finished" and not self._settings.dry_run:
+            self._warn_if_nothing_was_crawled()
 
     def _kinds(self) -> Iterator[str]:
         """Yield a text for each kind of origin, such as `6 without rules (4 x HTTP 404, 2 x a page of HTML)`."""
@@ -112,17 +114,12 @@ class OriginsLog(Extension):
             if causes:
                 yield f"{causes.total():,} {kind.value}" + (f" ({', '.join(texts)})" if texts else "")
 
-
-class NothingCrawled(Extension):
-    def start(self) -> None:
-        self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
-
-    def _closed(self, reason: str) -> None:
+    def _warn_if_nothing_was_crawled(self) -> None:
         refusals = self._gate.refusals
         stat = self._stats.get_value
         refused = refusals.counts.total() - stat("rep/dropped/early", 0)
         pages = stat("response_received_count", 0) - stat("robotstxt/response_count", 0)
-        if reason != "finished" or pages > 0 or not 0 < refused >= self._gate.decided:
+        if pages > 0 or not 0 < refused >= self._gate.decided:
             return
         first = refusals.first
         self._log.warning(
