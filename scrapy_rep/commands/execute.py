@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 from argparse import Namespace
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from scrapy import Spider
@@ -23,6 +21,8 @@ from scrapy_rep.commands.findings import CrawlerProfile, Finding, judged, policy
 from scrapy_rep.commands.lookup import CommandSpider, Lookup, StoredLookup, StoredRemoval, command_spider
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import body_of, lists_of_urls
+from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token, product_token
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
 from scrapy_rep.settings import FILES, RepSettings, is_obeying
 from scrapy_rep.usage.preferences import Purposes
@@ -60,10 +60,15 @@ def prepare(settings: BaseSettings, opts: Namespace) -> None:
 
 
 def execute(given: list[str], opts: Namespace, settings: BaseSettings, process: Any) -> int:
-    """Run the command and return its exit status. Raises ValueError for a wrong setting, spider or file.
+    """Run the command and return its exit status. Raises ValueError for a wrong agent, setting, spider or file.
 
     `process` is the crawler process; None if neither a crawl nor a spider is needed.
     """
+    for agent in opts.agent:
+        if not is_product_token(agent):
+            example = product_token(agent) or "ExampleBot"
+            cure = f"give the crawler's name alone, as in --agent {example}"
+            raise ValueError(f"--agent {agent!r} is not a product token; {cure}")
     model, arguments = _model(process, opts.spider), arglist_to_dict(opts.arguments)
     lists = lists_of_urls(given, opts.input)
     output = Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
@@ -79,8 +84,11 @@ def execute(given: list[str], opts: Namespace, settings: BaseSettings, process: 
             crawler = process.create_crawler(command_spider(model))
             spider = crawler.spidercls.from_crawler(crawler, **arguments)
         tokens = UserAgent(crawl_settings, spider).product_tokens
-        judge = _judge_of_file(opts, crawl_settings, replace(profile, tokens=tokens))
-        output.write_all(map(judge, urls) for urls in lists)
+        profile = replace(profile, tokens=tokens, file_name="standard input" if opts.file == "-" else opts.file)
+        body = body_of(opts.file)
+        policy = policy_of_file(body, rep.body_limit)
+        builtin = BuiltinParser(crawl_settings, body) if opts.compare else None
+        output.write_all((_by_file(url, profile, policy, builtin) for url in urls) for urls in lists)
     else:
         # Override even `-s`: without the add-on and ROBOTSTXT_OBEY, the crawl would not have our middleware.
         settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
@@ -92,23 +100,15 @@ def execute(given: list[str], opts: Namespace, settings: BaseSettings, process: 
     return output.exit_status
 
 
-def _judge_of_file(opts: Namespace, settings: BaseSettings, profile: CrawlerProfile) -> Callable[[str], Finding]:
-    """Return the function that judges a URL by the robots.txt of `--file`."""
-    profile = replace(profile, file_name="standard input" if opts.file == "-" else opts.file)
-    body = body_of(opts.file)
-    policy = policy_of_file(body, profile.settings.body_limit)
-    if not opts.compare:
-        return partial(judged, profile=profile, policy=policy)
-    builtin = BuiltinParser(settings, body)
-
-    def judged_by_both(url: str) -> Finding:
-        finding = judged(url, profile, policy)
-        try:
-            return compared(finding, None if skips_builtin(finding) else builtin.answer(url))
-        except ValueError as exc:  # a parser of another package may reject a URL
-            return Finding(url, profile, str(exc), policy=policy)
-
-    return judged_by_both
+def _by_file(url: str, profile: CrawlerProfile, policy: RobotsPolicy, builtin: BuiltinParser | None) -> Finding:
+    """Judge a URL by the robots.txt of `--file`. `builtin` is Scrapy's own parser; None without `--compare`."""
+    finding = judged(url, profile, policy)
+    if builtin is None:
+        return finding
+    try:
+        return compared(finding, None if skips_builtin(finding) else builtin.answer(url))
+    except ValueError as exc:  # a parser of another package may reject a URL
+        return Finding(url, profile, str(exc), policy=policy)
 
 
 def _model(process: Any, name: str | None) -> type[Spider] | None:

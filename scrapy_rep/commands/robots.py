@@ -92,7 +92,6 @@ def _wrong(urls: list[str], opts: Namespace) -> str:
         (opts.all and not opts.forget, "--all needs --forget"),
         (opts.arguments and opts.spider is None, "-a needs --spider"),
         *((wrong, f"-a {wrong!r}: give NAME=VALUE") for wrong in opts.arguments if "=" not in wrong),
-        *((wrong, wrong) for wrong in map(_wrong_agent, opts.agent)),
         (unknown == "-", "give URLs or '-', not both"),
         (unknown, f"unknown options: {unknown}"),
         (urls and "input" in given, "give URLs or --input, not both"),
@@ -101,13 +100,3 @@ def _wrong(urls: list[str], opts: Namespace) -> str:
         (not has_any, "give a URL, or '-' to read URLs from standard input"),
     )
     return next((message for is_wrong, message in checks if is_wrong), "")
-
-
-def _wrong_agent(agent: str) -> str:
-    from scrapy_rep.protocol.robotstxt.syntax import is_product_token  # noqa: PLC0415
-    from scrapy_rep.user_agent import product_token  # noqa: PLC0415
-
-    if is_product_token(agent):
-        return ""
-    example = product_token(agent) or "ExampleBot"
-    return f"--agent {agent!r} is not a product token; give the crawler's name alone, as in --agent {example}"
