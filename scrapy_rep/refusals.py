@@ -61,15 +61,14 @@ class Refusals:
         self.counts[verdict.reason] += 1
         self.first.setdefault(verdict.reason, verdict)
         kind = verdict.reason.name.lower()
-        refused = "robotstxt/forbidden", f"rep/dropped/{kind}"
-        would_be_refused = "rep/dry_run/forbidden", f"rep/dry_run/{kind}"
-        for stat in would_be_refused if self._is_dry_run else refused:
-            self._stats.inc_value(stat)
+        is_dry_run = self._is_dry_run
+        self._stats.inc_value("rep/dry_run/forbidden" if is_dry_run else "robotstxt/forbidden")
+        self._stats.inc_value(f"rep/dry_run/{kind}" if is_dry_run else f"rep/dropped/{kind}")
         rule = refused_by(verdict)
         self._by_rule[verdict.reason, rule] += 1
         self._log.log(
             logging.INFO if self._is_shown(rule, verdict) else logging.DEBUG,
-            "Would be refused: %(reason)s: %(request)s" if self._is_dry_run else "%(reason)s: %(request)s",
+            "Would be refused: %(reason)s: %(request)s" if is_dry_run else "%(reason)s: %(request)s",
             {"reason": explanation(verdict), "request": request},
         )
         send(self._crawler, request_forbidden, request=request, verdict=verdict)

@@ -28,7 +28,7 @@ class OutageLog(Extension):
     def start(self) -> None:
         self._logged: LocalCache[Origin, bool | None] = LocalCache(limit=self._settings.memory_origins)
         """Origin -> whether its outage was logged as a WARNING; None if the outage is over."""
-        self._outages = self._origins = 0
+        self._outages = 0
         self._crawler.signals.connect(self._known, signal=robots_known)
         self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
@@ -36,7 +36,6 @@ class OutageLog(Extension):
         was_warning = self._logged.get(origin)
         if info.failing_since is not None and was_warning is None:
             self._outages += 1
-            self._origins += origin not in self._logged
             self._logged[origin] = is_warning = self._outages <= WARNED_OUTAGES
             level = logging.WARNING if is_warning else logging.DEBUG
             self._log_answer(level, "%s: %s. Requests to this site %s", info, self._meanwhile(info))
@@ -58,10 +57,10 @@ class OutageLog(Extension):
         wait = self._settings.unreachable_wait
         if info.pause is not None:
             return f"wait up to {wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
-        outage = info.entry.outage
-        if outage is not None and outage.answer.timed_out:
+        last = info.entry.last
+        if last.timed_out:
             return f"{refused}: it did not answer within REP_FETCH_TIMEOUT ({self._settings.fetch_timeout:g} s)"
-        seconds = outage.fetch_again_at - outage.answer.ended_at if outage is not None else 0.0
+        seconds = info.fetch_again_at - last.ended_at
         if info.status is not None and seconds > wait > 0:
             return f"{refused}: the next fetch is in {seconds:,.0f} s, beyond REP_UNREACHABLE_WAIT ({wait:g} s)"
         return f"{refused} (RFC 9309 2.3.1.4)"
@@ -74,7 +73,7 @@ class OutageLog(Extension):
             "%s %s because robots.txt was unreachable; %s had outages: %s",
             counted(refused, "request"),
             words.were_refused(refused, is_dry_run=self._settings.dry_run),
-            counted(self._origins, "origin"),
+            counted(len(self._logged), "origin"),
             self._gate.refusals.largest(VerdictReason.UNREACHABLE),
         )
         if self._outages > WARNED_OUTAGES:
