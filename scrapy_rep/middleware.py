@@ -143,5 +143,5 @@ class RepMiddleware:
         await self._crawler.engine.close_spider_async(reason="wrong_settings")
 
     async def _spider_closed(self) -> None:
-        self.gate.count_hits(self._waits.number_waited)
+        self.gate.end(self._waits.number_waited)
         await self._resolver.close()

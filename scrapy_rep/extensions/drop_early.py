@@ -34,8 +34,7 @@ class DropEarly(Extension):
         # An outage may end while the request is in the queue.
         if policy is None or policy.access is AccessResult.UNREACHABLE:
             return
-        tokens = self._gate.product_tokens(request)
-        verdict = self._gate.verdict(policy, request.url, tokens)
+        verdict = self._gate.judge(request, policy)
         if not verdict.allowed:
             if request.dont_filter or self._fingerprinter.fingerprint(request) not in self._refused:
                 self._stats.inc_value("rep/dropped/early")

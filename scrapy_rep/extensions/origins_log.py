@@ -24,7 +24,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.status_policy import MARKUP
 from scrapy_rep.protocol.words import OriginKind, counted
 from scrapy_rep.settings import MAX_BODY
-from scrapy_rep.signals import request_waited, robots_known
+from scrapy_rep.signals import robots_known
 
 # What exempts requests from robots.txt -> the stat that counts them.
 EXEMPT_BY = {"dont_obey_robotstxt": "rep/exempt/dont_obey_robotstxt", "REP_EXEMPT": "rep/exempt/setting"}
@@ -38,9 +38,7 @@ class OriginsLog(Extension):
         """Origin -> the kind, cause and stats of its last result, which is the only one that counts."""
         self._origins: Counter[tuple[OriginKind, str]] = Counter()
         """The number of origins by kind and cause."""
-        self._waited = 0
         self._crawler.signals.connect(self._robots_known, signal=robots_known)
-        self._crawler.signals.connect(self._request_waited, signal=request_waited)
         self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _robots_known(self, origin: Origin, info: OriginInfo) -> None:
@@ -75,15 +73,9 @@ class OriginsLog(Extension):
                 {"url": info.address, "why": printable(info.why_no_rules)},
             )
 
-    def _request_waited(self) -> None:
-        self._waited += 1
-
     def _closed(self, reason: str) -> None:
         kinds = ", ".join(self._kinds()) or "none was needed"
         self._log.info("robots.txt of %s: %s", counted(self._origins.total(), "origin"), kinds)
-        still_waiting = self._stats.get_value("rep/waited", 0) - self._waited
-        if still_waiting > 0:
-            self._log.info("%s still waited for robots.txt when the crawl stopped", counted(still_waiting, "request"))
         exempt = {by: self._stats.get_value(stat, 0) for by, stat in EXEMPT_BY.items()}
         if any(exempt.values()):
             by = ", ".join(f"{number:,} by {by}" for by, number in exempt.items() if number)

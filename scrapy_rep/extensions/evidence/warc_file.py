@@ -86,10 +86,9 @@ class WarcFile:
             "replayed": answer.replayed,
         }
         if response is not None and response.request is not None:
-            record, has_body = self._response(url, date, response, response.request)
-            fields["WARC-Concurrent-To"] = record
-            if digest is not None:
-                self._bodies[digest] = has_body
+            fields["WARC-Concurrent-To"] = record = self._response(url, date, response, response.request)
+            if digest is not None and digest not in self._bodies:
+                self._bodies[digest] = record
             if _is_http(response.request):
                 no_body, head = {"WARC-Payload-Digest": _digest(b"")}, _request_head(response.request)
                 self._add("request", url, date, head, HTTP_REQUEST, **fields, **no_body)
@@ -115,11 +114,9 @@ class WarcFile:
         """Write the last record. `lost` is the number of writes that failed."""
         self._metadata("urn:scrapy-rep:end", iso_time(at), {"type": "end", "reason": reason, "lost": lost})
 
-    def _response(self, url: str, date: str, response: Response, request: Request) -> tuple[str, str]:
-        """Write the response. Return the id of its record and the id of the record that contains its body.
-
-        The ids differ if the last response from this URL had the same body.
-        """
+    def _response(self, url: str, date: str, response: Response, request: Request) -> str:
+        """Write the response, and return the id of its record. If the last response from this URL had the same body,
+        this is a `revisit`, which refers to the record with the body."""
         codings = response.headers.get("Content-Encoding")
         # A crawl reads limit + 1 octets of the decoded body. Twice as many compressed octets are enough for that.
         limit = self._limit + 1 if codings is None else 2 * self._limit
@@ -136,7 +133,7 @@ class WarcFile:
             record = self._add("resource", url, date, body, RESOURCE, **fields)
         elif body and latest.get("WARC-Payload-Digest") == digest:
             fields |= {"WARC-Profile": f"{PROFILE}/identical-payload-digest", **latest}
-            return self._add("revisit", url, date, head, HTTP_RESPONSE, **fields), latest["WARC-Refers-To"]
+            record = self._add("revisit", url, date, head, HTTP_RESPONSE, **fields)
         elif response.status == 304 and _is_conditional(request):
             fields |= {"WARC-Profile": f"{PROFILE}/server-not-modified", **latest}
             record = self._add("revisit", url, date, head, HTTP_RESPONSE, **fields)
@@ -144,7 +141,7 @@ class WarcFile:
             record = self._add("response", url, date, head + body, HTTP_RESPONSE, **fields)
             refers_to = {"WARC-Refers-To": record, "WARC-Refers-To-Target-URI": url, "WARC-Refers-To-Date": date}
             self._latest[url] = {**refers_to, "WARC-Payload-Digest": digest}
-        return record, record
+        return record
 
     def _metadata(self, url: str, date: str, values: Mapping[str, Any], **fields: str) -> None:
         """Add the last record about an event, and write the event's records. If the disk fails, none is written."""
