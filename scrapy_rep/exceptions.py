@@ -45,7 +45,7 @@ def refusal(verdict: Verdict) -> ForbiddenByRobots:
 
 def explanation(verdict: Verdict) -> str:
     """Return why a verdict refuses, as in `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
-    url, decided_by, token = robots_txt_of(verdict), verdict.decided_by, verdict.product_token
+    url, decided_by = words.where_from(verdict.robots_url, verdict.final_url), verdict.decided_by
     place = ""
     if decided_by is not None:
         is_element = isinstance(decided_by, Statement) and decided_by.directive == ROBOTS_META
@@ -53,7 +53,7 @@ def explanation(verdict: Verdict) -> str:
         place = form.format(
             url=url,
             line=decided_by.line,
-            group=f", {words.OF_GROUP.format(token=token)}" if token is not None else "",
+            group=f", {words.OF_GROUP.format(token=verdict.product_token)}" if verdict.product_token else "",
             rule=printable(str(decided_by), MAX_RULE),
         )
     text = words.REASON_WORDS[verdict.reason].refusal.format(
@@ -62,14 +62,9 @@ def explanation(verdict: Verdict) -> str:
     return text if verdict.read_as is None else text + words.READ_AS.format(url=printable(verdict.read_as))
 
 
-def robots_txt_of(verdict: Verdict) -> str:
-    """Return where the robots.txt comes from: `URL`, or `URL, redirected to URL`."""
-    return words.where_from(verdict.robots_url or "", verdict.final_url)
-
-
 def refused_by(verdict: Verdict) -> str:
     """Return what refuses the request, as in `https://example.com/robots.txt line 2 (Disallow: /x)`."""
-    url, decided_by = robots_txt_of(verdict), verdict.decided_by
+    url, decided_by = words.where_from(verdict.robots_url, verdict.final_url), verdict.decided_by
     if decided_by is None:
         says_nothing = verdict.reason in {VerdictReason.TOO_COSTLY, VerdictReason.NO_HOST}  # its robots.txt
         return f"{url} ({verdict.words if says_nothing else printable(verdict.answer)})"

@@ -5,26 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from scrapy_rep.protocol import words
 from scrapy_rep.protocol.challenge import VENDORS
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import MARKUP, StatusRow, source_of
-from scrapy_rep.protocol.words import (
-    A_PAGE,
-    ACCESS_WORDS,
-    LAST_ANSWER_COUNTS,
-    NO_GROUPS,
-    NO_RULES,
-    OUTAGE_WORDS,
-    REDIRECTS,
-    AccessResult,
-    Basis,
-    OriginKind,
-    where_from,
-)
+from scrapy_rep.protocol.words import AccessResult, Basis, OriginKind
 
-_STAT_OF_CAUSE = {NO_GROUPS: "rep/no_rules/empty", REDIRECTS: "rep/no_rules/redirects"}
+_STAT_OF_CAUSE = {words.NO_GROUPS: "rep/no_rules/empty", words.REDIRECTS: "rep/no_rules/redirects"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +72,7 @@ class OriginInfo:
     @property
     def address(self) -> str:
         """Where the last answer comes from: `URL`, or `URL, redirected to URL`. It is printable."""
-        return where_from(self.robots_url, self.url)
+        return words.where_from(self.robots_url, self.url)
 
     @property
     def failing_since(self) -> float | None:
@@ -116,17 +105,17 @@ class OriginInfo:
         if kind is OriginKind.WITH_RULES or kind is OriginKind.UNREACHABLE:
             return ""
         if self.sign:
-            return A_PAGE if self.sign == MARKUP else self.sign
+            return words.A_PAGE if self.sign == MARKUP else self.sign
         if self.robots is not None:
-            return NO_GROUPS
-        return REDIRECTS if self.status is None else f"HTTP {self.status}"
+            return words.NO_GROUPS
+        return words.REDIRECTS if self.status is None else f"HTTP {self.status}"
 
     @property
     def why_no_rules(self) -> str:
         """The answer of an origin without rules: `none (HTTP 404)`, `HTTP 200, a file without rules`."""
-        if self.cause == NO_GROUPS:
-            return f"{self.answer}, {NO_GROUPS}"
-        return self.answer if self.sign or self.cause == REDIRECTS else f"none ({self.answer})"
+        if self.cause == words.NO_GROUPS:
+            return f"{self.answer}, {words.NO_GROUPS}"
+        return self.answer if self.sign or self.cause == words.REDIRECTS else f"none ({self.answer})"
 
     @property
     def stat(self) -> str:
@@ -141,12 +130,12 @@ class OriginInfo:
         """What the crawl does, in words, and where that is specified. `rows`: those of the crawl's status policy."""
         row_source = source_of(self.status, rows, self.sign)
         if self.failing_since is not None:
-            outage, basis = OUTAGE_WORDS[self.policy.basis], self.policy.basis
-            words = LAST_ANSWER_COUNTS if basis is Basis.STORED and self.robots is None else outage.meaning
-            return words, (row_source if basis is Basis.NOTHING_ALLOWED else "") or outage.source
-        words, source = ACCESS_WORDS[self.access]
-        if self.cause == NO_GROUPS:
-            words = NO_RULES
-        if self.cause == REDIRECTS:
+            outage, basis = words.OUTAGE_WORDS[self.policy.basis], self.policy.basis
+            text = words.LAST_ANSWER_COUNTS if basis is Basis.STORED and self.robots is None else outage.meaning
+            return text, (row_source if basis is Basis.NOTHING_ALLOWED else "") or outage.source
+        text, source = words.ACCESS_WORDS[self.access]
+        if self.cause == words.NO_GROUPS:
+            text = words.NO_RULES
+        if self.cause == words.REDIRECTS:
             source = "RFC 9309 2.3.1.2"
-        return words, row_source or source
+        return text, row_source or source

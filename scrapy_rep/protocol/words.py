@@ -208,7 +208,7 @@ OF_GROUP = "group of {token!r}"
 READ_AS = ", because the URL can be read as {url}"
 
 
-def where_from(robots_url: str, final_url: str) -> str:
+def where_from(robots_url: str | None, final_url: str) -> str:
     """Return where a robots.txt comes from: its URL, and the URL that it was redirected to, if there is one."""
     address = printable(robots_url or "robots.txt")
     return address if final_url in {"", robots_url} else f"{address}, redirected to {printable(final_url)}"
