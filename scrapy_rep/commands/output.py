@@ -13,8 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 from scrapy.utils.datatypes import LocalCache
@@ -62,7 +60,6 @@ class Output:
         if sys.stdout is None:
             raise ValueError("standard output is closed; redirect it to /dev/null instead")
         self._colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-        self._shows_progress = sys.stderr is not None and sys.stderr.isatty()
         self._began = time.monotonic()
         self._texts: list[str] = []
         self._files: LocalCache[tuple[str, int], None] = LocalCache(limit=MAX_FILES)
@@ -154,7 +151,7 @@ class Output:
 
     def _show_progress(self, text: str) -> None:
         """On a terminal, show the text in place of the last progress line."""
-        if self._shows_progress:
+        if sys.stderr is not None and sys.stderr.isatty():
             print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _summary(self) -> str:
@@ -362,10 +359,9 @@ def listing(robots: RobotsTxt, product_token: str | None, deciding: int | None, 
 
 def obeyed_lines(robots: RobotsTxt, product_token: str | None) -> set[int]:
     """Return the numbers of the lines of each group that is obeyed, from the group's first record to its last."""
-    token, groups, obeyed = (product_token or "").lower(), robots.groups, set[int]()
-    in_groups = (record for record in robots.records if record.key in GROUP_KEYS and record.group is not None)
-    for group, records in groupby(in_groups, key=attrgetter("group")):
-        lines = [record.line for record in records]
-        if token in groups[group].product_tokens:
+    token, records, obeyed = (product_token or "").lower(), robots.records, set[int]()
+    for number, group in enumerate(robots.groups):
+        if token in group.product_tokens:
+            lines = [record.line for record in records if record.group == number and record.key in GROUP_KEYS]
             obeyed.update(range(lines[0], lines[-1] + 1))
     return obeyed

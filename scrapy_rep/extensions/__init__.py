@@ -48,19 +48,15 @@ class Extension:
         return is_first
 
 
-def _always(_settings: RepSettings) -> bool:
-    return True
-
-
-# The import path of a class, relative to this folder -> whether its feature is on. If it is off, the class is not
-# imported. Extensions receive each signal, request and response in this order.
-EXTENSIONS: Mapping[str, Callable[[RepSettings], Any]] = {
-    "outage_log.OutageLog": _always,
-    "origins_log.OriginsLog": _always,  # second: its lines at the end come after those of OutageLog
-    "crawl_delay.CrawlDelay": _always,
-    "mistakes.SentUserAgent": _always,
-    "mistakes.MisspeltMeta": _always,
-    "bypassed.Bypassed": _always,
+# The import path of a class, relative to this folder -> whether its feature is on; None: it always is. If it is
+# off, the class is not imported. Extensions receive each signal, request and response in this order.
+EXTENSIONS: Mapping[str, Callable[[RepSettings], Any] | None] = {
+    "outage_log.OutageLog": None,
+    "origins_log.OriginsLog": None,  # second: its lines at the end come after those of OutageLog
+    "crawl_delay.CrawlDelay": None,
+    "mistakes.SentUserAgent": None,
+    "mistakes.MisspeltMeta": None,
+    "bypassed.Bypassed": None,
     "drop_early.DropEarly": lambda settings: settings.drop_early and not settings.dry_run,
     "page_usage.PageUsage": lambda settings: settings.purposes,
     "evidence.evidence.Evidence": lambda settings: settings.evidence,
@@ -73,5 +69,5 @@ EXTENSIONS: Mapping[str, Callable[[RepSettings], Any]] = {
 def start_extensions(crawler: Crawler, settings: RepSettings, gate: Gate) -> list[Extension]:
     """Start the extensions that are on, and return them. The caller has to keep the list, because signals do not keep
     their receivers alive."""
-    paths = [path for path, is_on in EXTENSIONS.items() if is_on(settings)]
+    paths = [path for path, is_on in EXTENSIONS.items() if is_on is None or is_on(settings)]
     return [load_object(f"{__name__}.{path}")(crawler, settings, gate) for path in paths]
