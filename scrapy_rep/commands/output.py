@@ -336,9 +336,7 @@ def listing(robots: RobotsTxt, product_token: str | None, deciding: int | None, 
     - if a line decides: the lines around it, and the user-agent lines of the groups that are obeyed;
     - if no line decides: the groups that are obeyed.
     """
-    lines = robots.octets.split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
+    lines = robots.octets.splitlines()  # LF is their only line end
     width = len(str(len(lines)))
     obeyed = obeyed_lines(robots, product_token)
     matter = obeyed

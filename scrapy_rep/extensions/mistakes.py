@@ -10,7 +10,7 @@ from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.settings import nearest
 from scrapy_rep.signals import request_forbidden, request_waited
-from scrapy_rep.user_agent import META_KEY, ProductTokens
+from scrapy_rep.user_agent import META_KEY
 
 WATCHED = 1_000  # downloads to check; a component that changes the User-Agent usually does so from the start
 
@@ -32,21 +32,18 @@ class SentUserAgent(Extension):
         # None: no robots.txt applies, or memory no longer has a usable one
         if tokens and self._gate.peek(request) is not None:
             self._left = 0
-            self._warn(request, tokens)
+            sent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")
+            self._log.warning(
+                "%(request)s was sent with the User-Agent %(sent)r, but judged by the rules for %(tokens)s",
+                {"request": request, "sent": printable(sent), "tokens": " or ".join(map(repr, tokens))},
+            )
+            self._log.warning(
+                "A middleware or download handler changes the User-Agent: let it send the product token, or set"
+                " ROBOTSTXT_USER_AGENT"
+            )
         if self._left == 0:
             # A receiver that disconnects while a signal is sent makes the dispatcher skip the next receiver.
             call_later(0, self._crawler.signals.disconnect, self._downloaded, signals.response_downloaded)
-
-    def _warn(self, request: Request, tokens: ProductTokens) -> None:
-        sent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")
-        self._log.warning(
-            "%(request)s was sent with the User-Agent %(sent)r, but judged by the rules for %(tokens)s",
-            {"request": request, "sent": printable(sent), "tokens": " or ".join(map(repr, tokens))},
-        )
-        self._log.warning(
-            "A middleware or download handler changes the User-Agent: let it send the product token, or set"
-            " ROBOTSTXT_USER_AGENT"
-        )
 
 
 KEYS = ("dont_obey_robotstxt", META_KEY, ROBOTS_TXT_REQUEST)

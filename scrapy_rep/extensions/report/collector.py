@@ -159,8 +159,8 @@ class Report(Extension):
         rule, reason = verdict.decided_by, verdict.reason.value
         if (seen := self._seen(request)) is not None:
             seen.refused += 1
-        if verdict.reason is VerdictReason.USAGE and not self._settings.dry_run:
-            self._count_preferences(usage_in(verdict), seen)
+            if verdict.reason is VerdictReason.USAGE and not self._settings.dry_run:
+                self._count_preferences(usage_in(verdict), seen)
         # Answers are grouped across origins, so the text after a colon is cut: it may name the host.
         answer = f"{verdict.words}: {verdict.answer.partition(':')[0]}"
         refused = self._rules[reason, shortened(answer) if rule is None else shortened(str(rule), MAX_RULE)]
@@ -176,18 +176,17 @@ class Report(Extension):
                 refused.examples.append(example)
 
     def _response_received(self, request: Request) -> None:
-        if ROBOTS_TXT_REQUEST not in request.meta:
-            self._fetched += 1
-            if (seen := self._seen(request)) is not None:
-                seen.fetched += 1
+        if ROBOTS_TXT_REQUEST in request.meta:
+            return
+        self._fetched += 1
+        if (seen := self._seen(request)) is not None:
+            seen.fetched += 1
             self._count_preferences(request.meta.get(USAGE_KEY) or {}, seen)
 
-    def _count_preferences(self, preferences: Mapping[str, bool], seen: OriginSeen | None) -> None:
-        for purpose in self._settings.purposes:
-            stated = purpose, PREFERENCE_WORDS[preferences.get(purpose)]
-            if seen is not None and stated not in seen.preferences:
-                seen.preferences.add(stated)
-                self._origins_stated[stated] += 1
+    def _count_preferences(self, preferences: Mapping[str, bool], seen: OriginSeen) -> None:
+        stated = {(purpose, PREFERENCE_WORDS[preferences.get(purpose)]) for purpose in self._settings.purposes}
+        self._origins_stated.update(stated - seen.preferences)
+        seen.preferences |= stated
 
     def _seen(self, request: Request) -> OriginSeen | None:
         """Return the counts of the request's origin; None if no robots.txt applies, or if TopK dropped the counts."""
