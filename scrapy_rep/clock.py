@@ -25,10 +25,10 @@ def iso_time(seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration as `0.2 s`, `3 min 5 s` or `27 h 46 min`."""
+    """Write a duration as `0.2 s`, `3 min 5 s` or `27 h 47 min`."""
     if round(seconds) < 60:
         return f"{seconds:.2g} s" if seconds >= 0.01 or not seconds else "< 0.01 s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, rest = divmod(round(seconds) if seconds < 3_600 else 60 * round(seconds / 60), 60)
     hours, minutes = divmod(minutes, 60)
-    parts = ((hours, "h"), (minutes, "min"), (0 if hours else rest, "s"))
+    parts = ((hours, "h"), (minutes, "min"), (rest, "s"))
     return " ".join(f"{amount:,} {unit}" for amount, unit in parts if amount)
