@@ -22,11 +22,11 @@ from scrapy_rep.commands.lookup import CommandSpider, Lookup, StoredLookup, Stor
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import body_of, lists_of_urls
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
-from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token, product_token
+from scrapy_rep.protocol.robotstxt.syntax import is_product_token
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
 from scrapy_rep.settings import FILES, RepSettings, is_obeying
 from scrapy_rep.usage.preferences import Purposes
-from scrapy_rep.user_agent import UserAgent
+from scrapy_rep.user_agent import UserAgent, product_token
 
 ADDON = "scrapy_rep.Addon"
 logger = logging.getLogger("scrapy_rep")
