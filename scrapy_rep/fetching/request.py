@@ -64,6 +64,8 @@ class RobotsTxtDownload:
     """The most octets of the body to receive (REP_BODY_LIMIT)."""
     octets: int = 0
     """The octets of the body that were received so far."""
+    times_sent: int = 0
+    """How often a download handler got the request: more than once if a middleware repeats it."""
     sent_at: float | None = None
     """When the download handler got the request, by the monotonic clock; None while it waits in the downloader."""
     handling: Deferred[Response] | None = None
