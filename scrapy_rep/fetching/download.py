@@ -129,7 +129,7 @@ class Fetcher:
             call.close()
             raise IgnoreRequest(f"it has repeated the request {MAX_REPEATED} times")
         download.times_sent += 1
-        download.response, download.octets = None, 0
+        download.response, download.answered, download.octets = None, None, 0
         if not self._in_handlers:
             self._crawler.signals.connect(self._received, signal=signals.bytes_received)
         self._in_handlers += 1
@@ -138,7 +138,7 @@ class Fetcher:
         seconds += GRACE if urlparse_cached(request).scheme in HAVE_TIMEOUTS else 0.0
         download.sent_at, download.handling = self._monotonic(), deferred_from_coro(within(seconds, call, late))
         try:
-            return await maybe_deferred_to_future(download.handling)
+            download.answered = await maybe_deferred_to_future(download.handling)
         except CANCELLATIONS as exc:  # by the fetch or by the handler. Scrapy would never notice asyncio's
             raise ConnectionAbortedError("The download was cancelled") from exc
         except Exception as exc:
@@ -149,6 +149,7 @@ class Fetcher:
             self._in_handlers -= 1
             if not self._in_handlers:
                 self._crawler.signals.disconnect(self._received, signal=signals.bytes_received)
+        return download.answered
 
     def _received(self, request: Request, data: bytes) -> None:
         download = download_of(request)
@@ -161,9 +162,10 @@ class Fetcher:
         try:
             return await self._crawler.engine.download_async(request)
         except IgnoreRequest:
-            if download.response is None or download.response.status not in COUNTS_IF_DROPPED:
+            received = download.response or download.answered
+            if received is None or received.status not in COUNTS_IF_DROPPED:
                 raise
-            return download.response
+            return received
         except StopDownload as exc:
             stopped: Response | None = getattr(exc, "response", None)
             if stopped is None:

@@ -72,6 +72,8 @@ class RobotsTxtDownload:
     """The call of the download handler; None unless it is under way."""
     handlers_error: Exception | None = None
     """The exception that the download handler has raised; None if it has raised none."""
+    answered: Response | None = None
+    """The download handler's response, which a middleware may drop before `response` is set."""
     response: Response | None = None
     """The response as received, not decoded. Its `request` is set. None until it is received, and after `taken`."""
 
@@ -99,7 +101,7 @@ class RobotsTxtDownload:
 
     def taken(self) -> Response | None:
         """Return the response, and drop it here. Otherwise the response and this object would refer to each other."""
-        response, self.response = self.response, None
+        response, self.response, self.answered = self.response, None, None
         return response
 
 

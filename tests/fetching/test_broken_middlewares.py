@@ -136,10 +136,15 @@ class RepeatsOthersByCopies:
         return response if response.status == 200 else request.replace(dont_filter=True)
 
 
-OTHERS = [(DropsOthers, 1), (RepeatsOthers, 10), (RepeatsOthersByCopies, 10)]
+# 543 and 610: after and before Scrapy's middleware for redirects gets the response.
+OTHERS = [
+    ({kind: order}, 1 if kind is DropsOthers else 10)
+    for kind in (DropsOthers, RepeatsOthers, RepeatsOthersByCopies)
+    for order in (543, 610)
+]
 
 
-@pytest.mark.parametrize(("middleware", "times"), OTHERS)
+@pytest.mark.parametrize(("middlewares", "times"), OTHERS)
 @pytest.mark.parametrize(
     ("robots", "expected"),
     [
@@ -150,10 +155,10 @@ OTHERS = [(DropsOthers, 1), (RepeatsOthers, 10), (RepeatsOthersByCopies, 10)]
 )
 @ensureDeferred
 async def test_a_middleware_for_other_statuses_than_200_does_not_change_what_404s_and_redirects_mean(
-    web: Web, middleware: type, times: int, robots: Route, expected: AccessResult
+    web: Web, middlewares: dict[type, int], times: int, robots: Route, expected: AccessResult
 ) -> None:
     site = web.site({"/robots.txt": robots, "/elsewhere": answer(RULES)})
-    result, access = await outcome(site, settings={"DOWNLOADER_MIDDLEWARES": {middleware: 543}})
+    result, access = await outcome(site, settings={"DOWNLOADER_MIDDLEWARES": middlewares})
     assert access is expected
     assert len(site.robots_requests) == times
     assert result.stats["robotstxt/request_count"] == 1 + (expected is AccessResult.SUCCESS)
