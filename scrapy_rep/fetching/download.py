@@ -39,7 +39,7 @@ from scrapy_rep.protocol.challenge import vendor_of_challenge
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.foreign_text import printable, shortened
 from scrapy_rep.protocol.freshness import SILENT
-from scrapy_rep.protocol.status_policy import OFFLINE, result_of
+from scrapy_rep.protocol.status_policy import OFFLINE, REDIRECT_STATUSES, result_of
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, wrap_handlers
@@ -53,6 +53,10 @@ STOPPED = (
 MAX_CAUSE = 100  # characters of an exception in DROPPED, so that entries keep the whole text (MAX_TEXT)
 DROPPED = f"another middleware dropped the request (%s); let it pass requests with {ROBOTS_TXT_REQUEST!r} in their meta"
 
+# With these statuses, a response counts even if another middleware drops it. Others may be a ban of the proxy.
+COUNTS_IF_DROPPED = REDIRECT_STATUSES | {404, 410}
+# How often a download handler gets one request. Some middlewares repeat requests until the status is 200.
+MAX_REPEATED = 10
 # Seconds after REP_FETCH_TIMEOUT at which a download handler for http or https is cancelled. Usually the handler has
 # ended the request by its own time-out before.
 GRACE = 1.0
@@ -94,7 +98,7 @@ class Fetcher:
         try:
             with self._downloads.uncounted(request):
                 count("robotstxt/request_count")
-                response = await self._download(request)
+                response = await self._download(download)
             cookies.keep(response, request)
         except CANCELLATIONS:
             remove_from_queue(self._crawler, request)
@@ -125,6 +129,11 @@ class Fetcher:
         Scrapy sends `bytes_received` for each chunk of any download. So this signal has a receiver only while a handler
         has a request for a robots.txt.
         """
+        if download.times_sent == MAX_REPEATED:
+            call.close()
+            raise IgnoreRequest(f"it has repeated the request {MAX_REPEATED} times")
+        download.times_sent += 1
+        download.response, download.answered, download.octets = None, None, 0
         if not self._in_handlers:
             self._crawler.signals.connect(self._received, signal=signals.bytes_received)
         self._in_handlers += 1
@@ -133,7 +142,7 @@ class Fetcher:
         seconds += GRACE if urlparse_cached(request).scheme in HAVE_TIMEOUTS else 0.0
         download.sent_at, download.handling = self._monotonic(), Deferred()
         try:
-            return await within(seconds, call, late, download.handling)
+            download.answered = await within(seconds, call, late, download.handling)
         except CANCELLATIONS as exc:  # by the fetch or by the handler. Scrapy would never notice asyncio's
             raise ConnectionAbortedError("The download was cancelled") from exc
         except Exception as exc:
@@ -144,24 +153,28 @@ class Fetcher:
             self._in_handlers -= 1
             if not self._in_handlers:
                 self._crawler.signals.disconnect(self._received, signal=signals.bytes_received)
+        return download.answered
 
     def _received(self, request: Request, data: bytes) -> None:
         download = download_of(request)
         if download is not None:
-            if download.response is not None:  # a middleware has requested the robots.txt again
-                download.response, download.octets = None, 0
             download.octets += len(data)
             if download.octets > download.limit:
                 raise StopDownload(fail=False)
 
-    async def _download(self, request: Request) -> Response:
+    async def _download(self, download: RobotsTxtDownload) -> Response:
         try:
-            return await self._crawler.engine.download_async(request)
+            return await self._crawler.engine.download_async(download.request)
+        except IgnoreRequest:
+            received = download.response or download.answered
+            if received is None or received.status not in COUNTS_IF_DROPPED:
+                raise
+            return received
         except StopDownload as exc:
             stopped: Response | None = getattr(exc, "response", None)
             if stopped is None:
                 raise
-            return RepDecodingMiddleware().process_response(request, stopped)  # this response has passed no middleware
+            return RepDecodingMiddleware().process_response(download.request, stopped)  # this response has passed no middleware
 
     def _failure(self, url: str, exc: Exception, download: RobotsTxtDownload) -> Answer:
         """Return the answer for a request that has no response."""

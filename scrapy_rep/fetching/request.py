@@ -65,12 +65,16 @@ class RobotsTxtDownload:
     """The most octets of the body to receive (REP_BODY_LIMIT)."""
     octets: int = 0
     """The octets of the body that were received so far."""
+    times_sent: int = 0
+    """How often a download handler got the request: more than once if a middleware repeats it."""
     sent_at: float | None = None
     """When the download handler got the request, by the monotonic clock; None while it waits in the downloader."""
     handling: Deferred[Response] | None = None
     """The call of the download handler; None unless it is under way."""
     handlers_error: Exception | None = None
     """The exception that the download handler has raised; None if it has raised none."""
+    answered: Response | None = None
+    """The download handler's response, which a middleware may drop before `response` is set."""
     response: Response | None = None
     """The response as received, not decoded. Its `request` is set. None until it is received."""
 

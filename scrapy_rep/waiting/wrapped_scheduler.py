@@ -31,7 +31,8 @@ class WrappedScheduler:
         self._next_request: Callable[[], Request | None] = scheduler.next_request
         self._enqueue_request: Callable[[Request], Any] = scheduler.enqueue_request
         self.has_pending_requests: Callable[[], bool] = scheduler.has_pending_requests
-        self.close: Callable[[str], Any] = scheduler.close
+        self._close: Callable[[str], Any] = scheduler.close
+        self._scheduler = scheduler
         self._is_in_next_request = False
         scheduler.next_request = door.next_request
         # The `next_request` of scrapy-frontera's scheduler calls this method to ask about its own queue only.
@@ -50,6 +51,12 @@ class WrappedScheduler:
         if request is not None and request.meta.pop(PUT_BACK, False):
             request.dont_filter = False
         return request
+
+    def close(self, reason: str) -> Any:
+        """Close the scheduler. It gets its own methods back first, because its `close` may take out what is left."""
+        self._scheduler.next_request = self._next_request
+        self._scheduler.has_pending_requests = self.has_pending_requests
+        return self._close(reason)
 
     def put_back(self, requests: list[Request]) -> list[Request]:
         """Put requests back into the queue that they have left. Returns the requests that the queue has taken."""

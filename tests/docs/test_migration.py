@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from crawling import ADDON, BUILTIN, CrawlSpider, crawl
-from doc_pages import PAGES
+from doc_pages import PAGES, marked
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
-from web import RULES, Web, answer
+from scrapy.http import Response
+from web import RULES, Web, answer, redirect
 
 EACH = pytest.mark.parametrize("robots", [BUILTIN, ADDON], ids=["built-in", "ours"])
 PAGE = PAGES["docs/migration.md"]
@@ -53,6 +54,48 @@ async def test_the_stats_tell_rules_from_outages(web: Web) -> None:
     unreachable = "scrapy_rep.exceptions.RobotsUnreachable"
     assert stats[f"downloader/exception_type_count/{unreachable}"] == 1
     assert f"`{unreachable}`" in PAGE
+
+
+@EACH
+@ensureDeferred
+async def test_cookies_of_a_robots_txt_are_not_sent_with_pages(web: Web, robots: dict[str, Any]) -> None:
+    site = web.robots(answer(RULES, headers={"Set-Cookie": "session=1"}))
+    await crawl(site.url("/"), robots=robots)
+    page = next(request for request in site.requests if request["target"] == "/")
+    assert ("Cookie" in page["headers"]) is (robots is BUILTIN)
+
+
+class SeesStatuses:
+    """Notes the statuses of responses for a robots.txt."""
+
+    statuses: list[int] = []
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if "/private" not in request.url:
+            self.statuses.append(response.status)
+        return response
+
+
+@EACH
+@ensureDeferred
+async def test_middlewares_get_the_redirects_of_a_robots_txt(web: Web, robots: dict[str, Any]) -> None:
+    site = web.site({"/robots.txt": redirect("/elsewhere"), "/elsewhere": answer(RULES)})
+    SeesStatuses.statuses = []
+    await crawl(site.url("/private"), robots=robots, settings={"DOWNLOADER_MIDDLEWARES": {SeesStatuses: 543}})
+    assert SeesStatuses.statuses == ([200] if robots is BUILTIN else [301, 200])
+
+
+@pytest.mark.parametrize("skips", [True, False])
+@ensureDeferred
+async def test_a_middleware_that_skips_requests_for_a_robots_txt(web: Web, skips: bool) -> None:
+    variables: dict[str, Any] = {}
+    code = marked("skip")
+    exec(code if skips else code.replace("rep_robots_txt", "another key"), variables)
+    site = web.robots(RULES)
+    request = Request(site.url("/"), meta={"player": "7"})
+    result = await crawl(request, settings={"DOWNLOADER_MIDDLEWARES": {variables["PlayerMiddleware"]: 543}})
+    assert list(result.pages) == ([site.url("/")] if skips else [])
+    assert bool(result.tracebacks) is not skips
 
 
 class Guard:

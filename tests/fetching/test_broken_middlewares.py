@@ -9,14 +9,14 @@ import pickle
 from typing import Any
 
 import pytest
-from crawling import Crawl, crawl
+from crawling import Crawl, crawl, outcome
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
-from web import RULES, Web, answer
+from web import RULES, Route, Web, answer, redirect
 
-from scrapy_rep import RobotsUnreachable
+from scrapy_rep import AccessResult, RobotsUnreachable
 from scrapy_rep.scrapy_internals.compat import sleep
 
 
@@ -113,6 +113,55 @@ async def test_what_a_middleware_decides_is_no_bug(web: Web, middleware: type) -
     result = await crawl(site.url("/"), settings={"DOWNLOADER_MIDDLEWARES": {middleware: 543}})
     assert len(result.refused) == 1
     assert errors(result) == []
+
+
+class DropsOthers:
+    """Drops each response whose status is not 200."""
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if response.status != 200:
+            raise IgnoreRequest("not today")
+        return response
+
+
+class RepeatsOthers:
+    """Repeats each request until the status is 200."""
+
+    def process_response(self, request: Request, response: Response) -> Request | Response:
+        return response if response.status == 200 else request
+
+
+class RepeatsOthersByCopies:
+    def process_response(self, request: Request, response: Response) -> Request | Response:
+        return response if response.status == 200 else request.replace(dont_filter=True)
+
+
+# 543 and 610: after and before Scrapy's middleware for redirects gets the response.
+OTHERS = [
+    ({kind: order}, 1 if kind is DropsOthers else 10)
+    for kind in (DropsOthers, RepeatsOthers, RepeatsOthersByCopies)
+    for order in (543, 610)
+]
+
+
+@pytest.mark.parametrize(("middlewares", "times"), OTHERS)
+@pytest.mark.parametrize(
+    ("robots", "expected"),
+    [
+        pytest.param(answer(status=404), AccessResult.UNAVAILABLE, id="404"),
+        pytest.param(redirect("/elsewhere"), AccessResult.SUCCESS, id="redirect"),
+        pytest.param(answer(status=503), AccessResult.UNREACHABLE, id="503"),
+    ],
+)
+@ensureDeferred
+async def test_a_middleware_for_other_statuses_than_200_does_not_change_what_404s_and_redirects_mean(
+    web: Web, middlewares: dict[type, int], times: int, robots: Route, expected: AccessResult
+) -> None:
+    site = web.site({"/robots.txt": robots, "/elsewhere": answer(RULES)})
+    result, access = await outcome(site, settings={"DOWNLOADER_MIDDLEWARES": middlewares})
+    assert access is expected
+    assert len(site.robots_requests) == times
+    assert result.stats["robotstxt/request_count"] == 1 + (expected is AccessResult.SUCCESS)
 
 
 @ensureDeferred

@@ -1,6 +1,7 @@
 """Schedulers that keep requests in a backend, an SQLite file that outlives the crawl.
 
 `OwnScheduler` derives from BaseScheduler, as frontera's; `DerivedScheduler` from Scheduler, as scrapy-frontera's.
+`KeepsTheRest` uses its backend only when it opens and closes.
 """
 
 from __future__ import annotations
@@ -92,3 +93,21 @@ class DerivedScheduler(Scheduler):
                 if request is not None:
                     super().enqueue_request(request.replace(dont_filter=True))
         return super().next_request()
+
+
+class KeepsTheRest(Scheduler):
+    """Takes the requests that are left out of its own queue when it closes, and puts them into its backend."""
+
+    _backend: Backend
+
+    def open(self, spider: Spider) -> None:
+        super().open(spider)
+        self._backend = Backend(spider.settings["BACKEND_FILE"], spider)
+        while (request := self._backend.take()) is not None:
+            self.enqueue_request(request)
+
+    def close(self, reason: str) -> None:
+        while self.has_pending_requests():
+            request = self.next_request()
+            if request is not None:
+                self._backend.put(request)

@@ -18,7 +18,7 @@ from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.engine_state import scheduler_of
 
 HELD = answer(RULES, kind="hold")
-SCHEDULERS = ["own_scheduler.OwnScheduler", "own_scheduler.DerivedScheduler", "own_scheduler.ReturnsNone"]
+SCHEDULERS = [f"own_scheduler.{name}" for name in ("OwnScheduler", "DerivedScheduler", "KeepsTheRest", "ReturnsNone")]
 
 
 @pytest.fixture(params=SCHEDULERS)
