@@ -174,7 +174,8 @@ class Fetcher:
             stopped: Response | None = getattr(exc, "response", None)
             if stopped is None:
                 raise
-            return RepDecodingMiddleware().process_response(download.request, stopped)  # this response has passed no middleware
+            # This response has passed no middleware.
+            return RepDecodingMiddleware().process_response(download.request, stopped)
 
     def _failure(self, url: str, exc: Exception, download: RobotsTxtDownload) -> Answer:
         """Return the answer for a request that has no response."""
