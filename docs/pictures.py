@@ -191,7 +191,7 @@ REFETCH_IN_SHORT = {
     "NOT": "not yet",
 }
 SHORT = {
-    State.UNKNOWN: "nothing is known",
+    State.UNKNOWN: "nothing is known that decides",
     State.FRESH: "an answer within its lifetime",
     State.AGEING: "the last tenth of its lifetime",
     State.STALE: "an answer past its lifetime",

@@ -1,4 +1,4 @@
-"""Scrapy's setting ADDONS: switches our middleware on, and Scrapy's own robots.txt middleware off."""
+"""The add-on (setting ADDONS): switches our middlewares on, and Scrapy's own robots.txt middleware off."""
 
 from __future__ import annotations
 

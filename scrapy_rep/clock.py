@@ -1,4 +1,4 @@
-"""The clocks of a crawl, in one value that tests can replace; and times as text."""
+"""The clocks of a crawl, in one value that tests can replace; and times and durations as text."""
 
 from __future__ import annotations
 

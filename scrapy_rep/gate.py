@@ -35,7 +35,7 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.robotstxt.syntax import EVERYONE
-from scrapy_rep.protocol.words import VerdictReason, counted
+from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.refusals import Refusals
 from scrapy_rep.settings import ExemptPath, RepSettings
 from scrapy_rep.user_agent import ProductTokens, UserAgent
@@ -132,18 +132,13 @@ class Gate:
         for look in self.before_download:
             look(request, verdict)
 
-    def end(self, waited: int) -> None:
-        """Set the stat rep/cache/hit, and log how many requests still wait. Called when the crawl has ended.
-
-        Counting hits at each request would double the cost of a decision. `waited`: the number of requests that have
-        waited, at the scheduler or in the downloader, and then resumed.
-        """
+    def count_hits(self, waited: int) -> None:
+        """Set the stat rep/cache/hit when the crawl ends. Counting at each request would double the cost of a decision.
+        `waited`: the number of requests that have waited, at the scheduler or in the downloader, and then resumed."""
         # Another middleware may drop requests after their wait and before `decide`. If the difference is not positive,
         # the number of hits is not known.
         if self.decided > waited:
             self._stats.inc_value("rep/cache/hit", self.decided - waited)
-        if (waiting := self._stats.get_value("rep/waited", 0) - waited) > 0:
-            self._log.info("%s still waited for robots.txt when the crawl stopped", counted(waiting, "request"))
 
     # What applies to a request.
 

@@ -143,5 +143,6 @@ class RepMiddleware:
         await self._crawler.engine.close_spider_async(reason="wrong_settings")
 
     async def _spider_closed(self) -> None:
-        self.gate.end(self._waits.number_waited)
+        self.gate.count_hits(self._waits.number_waited)
+        self._waits.close()
         await self._resolver.close()

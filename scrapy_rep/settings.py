@@ -315,16 +315,20 @@ def is_obeying(settings: BaseSettings) -> bool:
 
 def warn_of_unknown_names(settings: BaseSettings, log: Logger) -> None:
     """Log a WARNING for each REP_ setting that does not exist, and for each misspelt name of Scrapy's settings."""
-    scrapys = {"OBEY": "ROBOTSTXT_OBEY", "USER_AGENT": "ROBOTSTXT_USER_AGENT"}
-    known = {name.removeprefix("REP_"): name for name in SETTINGS} | scrapys
+    scrapys = ("ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT")
+    known = {name.removeprefix("REP_"): name for name in SETTINGS} | {"OBEY": scrapys[0], "USER_AGENT": scrapys[1]}
     for name in map(str, settings):
         is_ours = name.startswith("REP_")
         if name in known.values() or not (is_ours or name.startswith("ROBOTS")):
             continue
-        similar = nearest(name.partition("_")[2], known if is_ours else scrapys)
+        similar = nearest(name.removeprefix("REP_"), known) if is_ours else nearest(name, scrapys)
         if similar or is_ours:
-            cure = f"did you mean {known[similar]}?" if similar else f"the settings are {', '.join(known.values())}"
-            log.warning("%s is no setting of scrapy-rep and has no effect; %s", name, cure)
+            meant = f"did you mean {known.get(similar, similar)}?" if similar else ""
+            log.warning(
+                "%s is no setting of scrapy-rep and has no effect; %s",
+                name,
+                meant or f"the settings are {', '.join(known.values())}",
+            )
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
@@ -42,6 +43,10 @@ class RobotsSitemapSpider(SitemapSpider):
     max_sitemaps = 1_000
     """How many of the sitemaps that one robots.txt names are crawled."""
     _has_sitemaps = False
+
+    @cached_property
+    def _rep_settings(self) -> RepSettings:
+        return RepSettings.read(self.settings)
 
     @property
     def _log(self) -> Logger:
@@ -90,7 +95,7 @@ class RobotsSitemapSpider(SitemapSpider):
         """Do what Scrapy does, but obey `max_sitemaps` also for a robots.txt that is itself named as a sitemap."""
         if not response.url.endswith("/robots.txt"):
             return super()._parse_sitemap(response)
-        sitemaps = RobotsTxt.parse(response.body, RepSettings.read(self.settings).body_limit).sitemaps
+        sitemaps = RobotsTxt.parse(response.body, self._rep_settings.body_limit).sitemaps
         if sitemaps:
             self._request_sitemaps(response.url, sitemaps, response.meta)
         else:
@@ -102,7 +107,7 @@ class RobotsSitemapSpider(SitemapSpider):
         request that led to the robots.txt; the sitemaps are one level deeper (DEPTH_LIMIT)."""
         origin = Origin.of(page)
         base = origin.robots_url if origin is not None else page
-        most, private = self.max_sitemaps, RepSettings.read(self.settings).redirect_private
+        most, private = self.max_sitemaps, self._rep_settings.redirect_private
         if len(written) > most:
             sitemaps = counted(len(written), "sitemap")
             self._log.info("%s names %s; the first %s are crawled (max_sitemaps)", base, sitemaps, f"{most:,}")

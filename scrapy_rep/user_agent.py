@@ -1,7 +1,7 @@
 """The product token of a User-Agent, and which tokens decide about a request (RFC 9309 2.2.1).
 
-The tokens are in the meta of a request, in an attribute of the spider, or in the settings. If they are in none of these
-places, the User-Agent has the token (`product_token`).
+The tokens are in the meta of a request, in an attribute of the spider, or in ROBOTSTXT_USER_AGENT. If they are in none
+of these places, the User-Agent has the token (`product_token`).
 """
 
 from __future__ import annotations

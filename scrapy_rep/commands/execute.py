@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from argparse import Namespace
 from contextlib import suppress
 from dataclasses import replace
@@ -155,7 +156,7 @@ def _crawl(process: Any, spider: type[CommandSpider], arguments: dict[str, str])
 
 
 def _setting_error(crawling: Any) -> ValueError | None:
-    """Return the ValueError about a setting that kept the crawl from starting. Log any other error of the crawl.
+    """Return our own error about a setting, which kept the crawl from starting. Log any other error of the crawl.
 
     `crawling` is a Deferred or an asyncio.Task, depending on the class of the crawler process.
     """
@@ -166,7 +167,10 @@ def _setting_error(crawling: Any) -> ValueError | None:
         error = failures[0].value if failures else None
     elif crawling.done() and not crawling.cancelled():
         error = crawling.exception()
-    if error is None or isinstance(error, ValueError):
+    if error is None:
+        return None
+    *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
+    if isinstance(error, ValueError) and frame.f_globals["__name__"].startswith("scrapy_rep."):
         return error
     logger.error("The crawl could not start", exc_info=error)
     return None

@@ -1,4 +1,4 @@
-"""Looks up the robots.txt of URLs in a crawl without pages; `--cached`, `--forget`.
+"""Looks up the robots.txt of URLs in a crawl without pages; also for `--cached` and `--forget`.
 
 The robots.txt is fetched as a crawl would fetch it, read from REP_STORAGE (`--cached`), or deleted there (`--forget`).
 """
@@ -120,10 +120,11 @@ class Lookup:
         for url in urls:
             if self._output.is_closed:
                 break
-            if lookup := lookups.pop(url, None):
+            lookup, origin = lookups.pop(url, None), Origin.of(url)
+            if lookup is not None and not lookup.called and origin is not None:
                 self._output.flush()
-                self._output.show_waiting(str(Origin.of(url)))
-            self._output.write(await (maybe_deferred_to_future(lookup) if lookup else self._find(url)))
+                self._output.show_waiting(str(origin))
+            self._output.write(await (self._find(url) if lookup is None else maybe_deferred_to_future(lookup)))
         self._output.flush()
 
     async def _find(self, url: str) -> Finding:

@@ -280,14 +280,14 @@ def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]
     is_none = info.access is AccessResult.UNAVAILABLE and info.failing_since is None
     counts_as = "no robots.txt, so" if is_none else f"{info.access.value},"
     yield "answer", f"{printable(info.answer)}: {counts_as} {words} ({source})"
-    left = duration(round(info.fetch_again_at - finding.now))
+    left = duration(max(round(info.fetch_again_at - finding.now), 0))
     age = round(finding.now - info.received_at) if info.received_at is not None else 0
     fetched = f"fetched {duration(age)} ago" if age > 0 else "fetched just now"
     if info.failing_since is None:
         yield "valid for", f"{left}, {fetched}"
     else:
         rules = f"; rules {fetched}" if info.robots is not None else ""
-        failing = duration(round(finding.now - info.failing_since))
+        failing = duration(max(round(finding.now - info.failing_since), 0))
         yield "next fetch", f"in {left}; unreachable for {failing}{rules}"
 
 

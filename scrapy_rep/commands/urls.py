@@ -13,7 +13,7 @@ from scrapy_rep.protocol.origin import WITHOUT_ROBOTS, Origin
 
 _WITH_HOST = re.compile(r"(?i:https?):|[^/?#:]+://")
 _LIKE_A_HOST = re.compile(r"[^/:@\s]+(?::[0-9]+)?(?:/|$)")
-CHUNK = 1_048_576  # bytes of URLs that are read, and looked up, at a time
+CHUNK = 1_048_576  # bytes of URLs that are read and looked up at a time; no line may be longer
 
 
 def lists_of_urls(given: list[str], file: str | None) -> Iterable[list[str]]:

@@ -1,4 +1,4 @@
-"""Log lines and stats: origins without rules, too long files, crawls whose start requests were all refused.
+"""Log lines and stats of origins: no rules, files that are too long; and the warning that nothing was crawled.
 
 `outage_log` logs outages.
 
@@ -83,8 +83,8 @@ class OriginsLog(Extension):
         refusals = self._gate.refusals
         counts = refusals.counts
         numbers: Counter[str] = Counter()
-        for of, row in words.REASON_WORDS.items():
-            numbers[row.counted] += counts[of]
+        for kind, row in words.REASON_WORDS.items():
+            numbers[row.counted] += counts[kind]
         by = ", ".join(f"{number:,} {by}" for by, number in numbers.items() if number)
         self._log.info(
             "Requests that would be refused (REP_DRY_RUN): %s" if self._settings.dry_run else "Refused requests: %s",

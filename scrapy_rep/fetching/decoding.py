@@ -1,7 +1,4 @@
-"""Decompresses the body of a robots.txt (Content-Encoding), up to a limit.
-
-The limit is REP_BODY_LIMIT.
-"""
+"""Decompresses the body of a robots.txt (Content-Encoding), up to REP_BODY_LIMIT."""
 
 from __future__ import annotations
 

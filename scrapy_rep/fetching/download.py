@@ -53,9 +53,9 @@ STOPPED = (
 MAX_CAUSE = 100  # characters of an exception in DROPPED, so that entries keep the whole text (MAX_TEXT)
 DROPPED = f"another middleware dropped the request (%s); let it pass requests with {ROBOTS_TXT_REQUEST!r} in their meta"
 
-# With these statuses, a response counts even if another middleware drops it. Others may be a ban of the proxy.
+# A response with one of these statuses counts even if another middleware drops it. Any other may be a ban of the proxy.
 COUNTS_IF_DROPPED = REDIRECT_STATUSES | {404, 410}
-# How often a download handler gets one request. Some middlewares repeat requests until the status is 200.
+# The most times that a download handler gets one request. Some middlewares repeat it until the status is 200.
 MAX_REPEATED = 10
 # Seconds after REP_FETCH_TIMEOUT at which a download handler for http or https is cancelled. Usually the handler has
 # ended the request by its own time-out before.
@@ -169,6 +169,7 @@ class Fetcher:
             received = download.response or download.answered
             if received is None or received.status not in COUNTS_IF_DROPPED:
                 raise
+            received.request = received.request or download.request
             return received
         except StopDownload as exc:
             stopped: Response | None = getattr(exc, "response", None)

@@ -1,7 +1,4 @@
-"""Downloads a robots.txt by FTP, up to a limit. Scrapy's own FTP handler has no limit.
-
-The limit is REP_BODY_LIMIT.
-"""
+"""Downloads a robots.txt by FTP, up to REP_BODY_LIMIT. Scrapy's own FTP handler has no limit."""
 
 from __future__ import annotations
 

@@ -226,7 +226,8 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
     if answer.noticed_late:
         retries = max(retries, 1)
     while answer.access is AccessResult.UNREACHABLE:
-        # A component may have dropped the request because of its proxy. Perhaps we have, if the answer must be public.
+        # A component may have dropped the request because of its proxy. But if the answer must be public, we may have
+        # dropped it. Behind another proxy, its address could not be checked.
         may_pass = answer.is_of_proxy or (answer.dropped and not ask.must_be_public)
         if may_pass and answer.has_another_proxy:
             pause = 0.0

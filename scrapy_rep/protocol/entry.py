@@ -174,7 +174,7 @@ def storable(entry: Entry) -> Entry | None:
 
 
 def without_backoff(entry: Entry) -> Entry:
-    """Return the entry with only the times of its outage: for other crawls if the server has not answered, and for
+    """Return the entry with an outage that has no backoff: for other crawls if the server has not answered, and for
     later requests if a proxy has failed.
 
     Perhaps this crawl, and not the site, had no connection. So each crawl finds that out itself.

@@ -35,7 +35,7 @@ class State(Enum):
     UNKNOWN = "nothing is known that decides"
     FRESH = "the stored response has not expired"
     AGEING = "the stored response is in the last tenth of its lifetime"
-    STALE = "the stored response has expired, and no recent fetch has failed since"
+    STALE = "the stored response has expired, and no failure since then has a backoff"
     UNREACHABLE = "robots.txt is unreachable, and there are no stored rules that may be used after they expire"
     UNREACHABLE_STALE = "robots.txt is unreachable, and the stored rules are obeyed although they have expired"
     LONG_UNREACHABLE = "robots.txt has been unreachable for too long, and no rules are stored"
@@ -178,10 +178,10 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
         # 2.3.1.4: after a long time, "continue to use a cached copy". This applies even to rules that must not be used
         # after they expire, because otherwise everything would be allowed.
         unreachable = State.UNREACHABLE if stored.forbids_stale and not is_long else State.UNREACHABLE_STALE
-    # The last failure does not refuse the next request, but lets it wait for a new fetch, if no request waited for the
-    # last fetch, because the stored response was fresh; or if the failure has no backoff, as one of a proxy.
-    has_waited = outage.has_backoff and (stored is None or outage.answer.ended_at >= stored.fresh_until)
-    if unreachable is not State.UNREACHABLE or has_waited:
+    # After two kinds of failure, the next request waits for a new fetch, and is not refused: no request waited for the
+    # fetch that failed, because the stored response was fresh; or the failure has no backoff (that of a proxy).
+    is_refused = outage.has_backoff and (stored is None or outage.answer.ended_at >= stored.fresh_until)
+    if unreachable is not State.UNREACHABLE or is_refused:
         return unreachable
     return State.UNKNOWN if stored is None else State.STALE
 

@@ -1,7 +1,7 @@
 """Which redirect targets are refused, and why: above all private addresses (RFC 9309 2.3.1.2).
 
-By default, it follows none from a public to a private host (REP_REDIRECT_PRIVATE), because that host may be in the
-crawler's own network. There are three checks:
+By default, the crawler follows no redirect from a public to a private host (REP_REDIRECT_PRIVATE): that host may be in
+the crawler's own network. There are three checks:
 
 1. `why_not_followed` judges a host by its name, or by the address that the URL has in place of a name.
 2. `check_of_addresses` looks up the addresses of names, if no answer tells them.

@@ -33,8 +33,8 @@ class SchedulerQueues:
         in_memory, on_disk = getattr(scheduler, "mqs", None), getattr(scheduler, "dqs", None)
         self._count = crawler.stats.inc_value
         self._downloader: Any = crawler.engine.downloader
-        self._slots = slots_of(crawler)
         self._throttler = throttler_of(crawler)
+        self._slots = slots_of(crawler) if self._throttler is None else None
         has_keys, name = (self._throttler, "get_scopes_key") if self._throttler else (self._downloader, "get_slot_key")
         self.site_of: Callable[[Request], str] = getattr(has_keys, name, lambda _request: "")
         """Return the key of a request's slot, which code outside this folder calls a site."""

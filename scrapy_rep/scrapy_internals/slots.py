@@ -25,7 +25,7 @@ MAX_SLOTS = 10_000  # slots whose delay is remembered; Scrapy itself drops a slo
 
 
 def slots_of(crawler: Crawler) -> Mapping[str, Any] | None:
-    """Return the downloader's slots by their keys, which change during the crawl; None if it has no slots."""
+    """Return the downloader's slots by key; None if it has none. The mapping changes during the crawl."""
     return getattr(crawler.engine.downloader, "slots", None)
 
 

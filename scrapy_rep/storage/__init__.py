@@ -1,4 +1,4 @@
-"""The store of robots.txt entries that REP_STORAGE names."""
+"""Where robots.txt entries are kept: in the crawl's memory, and in the store that REP_STORAGE names."""
 
 from __future__ import annotations
 

@@ -103,10 +103,12 @@ class KeptInJobdir(KeptCopies):
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = OFF")
         self._file.execute("CREATE TABLE IF NOT EXISTS waiting (number INTEGER PRIMARY KEY, request BLOB)")
-        for number, copy in self._file.execute("SELECT number, request FROM waiting ORDER BY number"):
+        for number, copy in self._file.execute("SELECT number, request FROM waiting ORDER BY number").fetchall():
             request = self._request_of(copy, pickle.loads)
             if request is not None:
                 self._numbers[request] = number
+            else:
+                self._file.execute("DELETE FROM waiting WHERE number = ?", (number,))
 
     def keep(self, request: Request) -> None:
         if request in self._numbers or self._has_warned:

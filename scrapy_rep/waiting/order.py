@@ -1,4 +1,4 @@
-"""In which order requests at the scheduler go on when their robots.txt is known: sites take turns.
+"""The order in which requests at the scheduler go on when their robots.txt is known: sites take turns.
 
 Each of these requests waits for a robots.txt, or is ready, usually because its fetch has ended.
 """

@@ -84,6 +84,12 @@ class Waits:
             ", ".join(origin.robots_url for origin in origins[:MAX_NAMED]),
         )
 
+    def close(self) -> None:
+        """Log how many requests still wait when the crawl ends."""
+        waiting = self._crawler.stats.get_value("rep/waited", 0) - self.number_waited
+        if waiting > 0:
+            self._log.info("%s still waited for robots.txt when the crawl stopped", counted(waiting, "request"))
+
     def _opened(self) -> None:
         timer = create_looping_call(self.log)
         timer.start(EVERY, now=False)

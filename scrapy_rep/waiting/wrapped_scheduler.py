@@ -26,7 +26,8 @@ class WrappedScheduler:
     """The scheduler's own methods, and a way to put requests back."""
 
     def __init__(self, crawler: Crawler, scheduler: Any, door: Any) -> None:
-        """The methods of `door` replace the scheduler's. Raises AttributeError if that is impossible."""
+        """The methods `next_request`, `has_pending_requests` and `close` of `door` replace the scheduler's. Raises
+        AttributeError if that is impossible."""
         self._log = logger_of(crawler)
         self._next_request: Callable[[], Request | None] = scheduler.next_request
         self._enqueue_request: Callable[[Request], Any] = scheduler.enqueue_request

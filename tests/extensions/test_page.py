@@ -160,7 +160,7 @@ def test_the_page_of_a_dry_run_says_what_would_have_been(tmp_path: Path) -> None
     words = read(path).words()
     assert "Dry run. REP_DRY_RUN was on" in words
     assert re.findall(r"(?i)(?<!would be )(?<!would have been )(?<!nothing was )\brefused\b", words) == []
-    assert re.findall(r"\b(?:was|were) (?:allowed|obeyed)", words.replace("everything is allowed", "")) == [], words
+    assert re.findall(r"\b(?:was|were) (?:allowed|obeyed)", words.replace("everything was allowed", "")) == [], words
 
 
 def test_every_origin_is_shown_without_a_script(tmp_path: Path) -> None:
@@ -198,19 +198,19 @@ def test_the_kinds_of_origins_and_their_causes(tmp_path: Path) -> None:
     html = page(crawl.lines())
     words = Reader(html).words()
     assert (
-        "with rules its rules decide 1"
-        " without rules HTTP 404 everything is allowed 2"
-        " without rules a file without rules everything is allowed 1"
-        " without rules a page of HTML everything is allowed, by default: REP_STATUS_POLICY can refuse such sites"
+        "with rules its rules were obeyed 1"
+        " without rules HTTP 404 everything was allowed 2"
+        " without rules a file without rules everything was allowed 1"
+        " without rules a page of HTML everything was allowed, by default: REP_STATUS_POLICY can refuse such sites"
         " (docs/difficult-sites.md, Pages of HTML) 1"
-        " without rules HTTP 403 everything is allowed, by default: REP_STATUS_POLICY = 'cautious' refuses such sites"
+        " without rules HTTP 403 everything was allowed, by default: REP_STATUS_POLICY = 'cautious' refuses such sites"
         " (docs/difficult-sites.md, Access denied) 1"
-        " restricted HTTP 403 nothing is allowed, by REP_STATUS_POLICY: ask the site for access"
+        " restricted HTTP 403 nothing was allowed, by REP_STATUS_POLICY: ask the site for access"
         " (docs/difficult-sites.md, Access denied) 1"
-        " challenged Cloudflare the site demands proof that the client is a browser: nothing is allowed,"
+        " challenged Cloudflare the site demands proof that the client is a browser: nothing was allowed,"
         " except by an older answer or after REP_UNREACHABLE_DAYS. Write to the site"
         " (docs/difficult-sites.md, Challenges) 1"
-        " unreachable nothing is allowed, except by an older answer or after REP_UNREACHABLE_DAYS. Crawl later,"
+        " unreachable nothing was allowed, except by an older answer or after REP_UNREACHABLE_DAYS. Crawl later,"
         " or more slowly (docs/difficult-sites.md, Difficult sites) 1"
     ) in words
     kinds, _, others = html.partition('<section id="refused"')

@@ -514,7 +514,8 @@ async def test_the_error_names_the_wrong_part_of_a_value(name: str, value: Any, 
         ("REP_MEMORY_BYTES", "REP_MEMORY_OCTETS"),
         ("ROBOTSTXT_USERAGENT", "ROBOTSTXT_USER_AGENT"),
         ("ROBOTS_USER_AGENT", "ROBOTSTXT_USER_AGENT"),
-        ("ROBOTS_OBEY", "ROBOTSTXT_OBEY"),
+        ("ROBOTS_TXT_OBEY", "ROBOTSTXT_OBEY"),
+        ("ROBOTSTXTOBEY", "ROBOTSTXT_OBEY"),
     ],
 )
 @ensureDeferred

@@ -20,21 +20,21 @@ MAX_OUTAGE_LINES = 200
 DENIED = "Access denied: HTTP 401 (Unauthorized), 402, 403 (Forbidden), 451"
 UNLESS = "except by an older answer or after REP_UNREACHABLE_DAYS"
 PROOF = "the site demands proof that the client is a browser"
-CAUTION = "everything is allowed, by default: REP_STATUS_POLICY = 'cautious' refuses such sites"
+CAUTION = "everything was allowed, by default: REP_STATUS_POLICY = 'cautious' refuses such sites"
 
-# Kind, or kind and cause -> what the result for robots.txt means, with what to do, and the section of
+# Kind, or kind and cause -> what the result for robots.txt meant, with what to do, and the section of
 # docs/difficult-sites.md that explains more.
 MEANINGS: Mapping[str | tuple[str, str], tuple[str, str]] = {
-    "with rules": ("its rules decide", ""),
-    "without rules": ("everything is allowed", ""),
+    "with rules": ("its rules {were} obeyed", ""),
+    "without rules": ("everything was allowed", ""),
     ("without rules", A_PAGE): (
-        "everything is allowed, by default: REP_STATUS_POLICY can refuse such sites",
+        "everything was allowed, by default: REP_STATUS_POLICY can refuse such sites",
         "Pages of HTML",
     ),
     **{("without rules", f"HTTP {status}"): (CAUTION, DENIED) for status in (401, 402, 403, 451)},
-    "restricted": ("nothing is allowed, by REP_STATUS_POLICY: ask the site for access", DENIED),
-    "challenged": (f"{PROOF}: nothing is allowed, {UNLESS}. Write to the site", "Challenges"),
-    "unreachable": (f"nothing is allowed, {UNLESS}. Crawl later, or more slowly", "Difficult sites"),
+    "restricted": ("nothing {was} allowed, by REP_STATUS_POLICY: ask the site for access", DENIED),
+    "challenged": (f"{PROOF}: nothing {{was}} allowed, {UNLESS}. Write to the site", "Challenges"),
+    "unreachable": (f"nothing {{was}} allowed, {UNLESS}. Crawl later, or more slowly", "Difficult sites"),
 }
 _TAG = re.compile(r"\{\{([#^])(\w+)\}\}(.*?)\{\{/\2\}\}|\{\{(\w+)(?:\|(\w+))?\}\}", re.DOTALL)
 
@@ -78,7 +78,7 @@ def page(lines: Sequence[JsonLine]) -> str:
             "share": crawl["refused"] / (crawl["requests"] or 1),
             "refused_title": "Pages that would have been refused" if crawl["dry_run"] else "Refused pages",
             "refused_column": "Would be refused" if crawl["dry_run"] else "Refused",
-            "kind_lines": [{**line, **_meaning(line)} for line in crawl["kinds"]],
+            "kind_lines": [{**line, **_meaning(line, is_dry_run=crawl["dry_run"])} for line in crawl["kinds"]],
             "exempt_by": " and ".join(
                 f"{counted(number, 'request')} by {by}" for by, number in crawl["exempt"].items() if number
             ),
@@ -97,10 +97,11 @@ def page(lines: Sequence[JsonLine]) -> str:
     )
 
 
-def _meaning(line: JsonLine) -> JsonLine:
-    """Return what the result of these origins means, and the section of the docs."""
+def _meaning(line: JsonLine, *, is_dry_run: bool) -> JsonLine:
+    """Return what the result of these origins meant, and the section of the docs."""
     text, section = MEANINGS.get((line["kind"], line["cause"])) or MEANINGS[line["kind"]]
-    return {"meaning": text, "section": section.partition(":")[0]}
+    was, were = ("would have been",) * 2 if is_dry_run else ("was", "were")
+    return {"meaning": text.format(was=was, were=were), "section": section.partition(":")[0]}
 
 
 def _outages(crawl: JsonLine, origins: Sequence[JsonLine]) -> list[JsonLine]:
