@@ -11,7 +11,12 @@ from suite import CONTESTED, cases
 
 from scrapy_rep.commands.findings import CrawlerProfile, Finding, judged, policy_of_file
 from scrapy_rep.commands.output import Output, as_json, as_text, listing, obeyed_lines
+from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.foreign_text import printable
+from scrapy_rep.protocol.freshness import DAY
+from scrapy_rep.protocol.lifecycle import policy_at
+from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import VerdictReason
@@ -103,6 +108,15 @@ def test_colour_is_added_and_nothing_else() -> None:
     for code in ("31", "33", "1", "0"):
         coloured = coloured.replace(f"\x1b[{code}m", "")
     assert [line.rstrip() for line in coloured.splitlines()] == plain.splitlines()
+
+
+def test_a_backoff_that_is_over_is_shown_as_zero_seconds() -> None:
+    url, now = "https://a.example/robots.txt", 1_800_000_000.0
+    entry = Entry(url, outage=Outage(Answer(url, reason="no answer", ended_at=now - 60), now - 60, 1, now - 50))
+    finding = Finding(
+        "https://a.example/", verdict=None, error="it is stored", policy=policy_at(entry, now, DAY), now=now
+    )
+    assert "next fetch   in 0 s; unreachable for 1 min" in as_text(finding)
 
 
 def test_many_lines_are_cut_in_the_text_and_whole_in_the_json() -> None:

@@ -17,7 +17,9 @@ from scrapy.http import Response
 from web import RULES, Route, Web, answer, redirect
 
 from scrapy_rep import AccessResult, RobotsUnreachable
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.signals import robots_response
 
 
 class Broken:
@@ -162,6 +164,22 @@ async def test_a_middleware_for_other_statuses_than_200_does_not_change_what_404
     assert access is expected
     assert len(site.robots_requests) == times
     assert result.stats["robotstxt/request_count"] == 1 + (expected is AccessResult.SUCCESS)
+
+
+@pytest.mark.parametrize("order", [543, 610])
+@ensureDeferred
+async def test_an_answer_that_is_dropped_has_its_request(web: Web, order: int) -> None:
+    site, seen = web.robots(answer(status=404)), list[tuple[int, str]]()
+
+    def answered(answer: Answer, response: Response) -> None:
+        seen.append((response.status, response.meta["rep_robots_txt"] and answer.url))
+
+    await crawl(
+        site.url("/"),
+        settings={"DOWNLOADER_MIDDLEWARES": {DropsOthers: order}},
+        prepare=lambda crawler: crawler.signals.connect(answered, robots_response, weak=False),
+    )
+    assert seen == [(404, site.url("/robots.txt"))]
 
 
 @ensureDeferred
