@@ -16,7 +16,7 @@ left its queue and has passed no downloader middleware. It does not count agains
    Crawl-delay of their site is obeyed. Until then, they stay in the queue.
 4. `RepMiddleware` decides about a ready request by the policy in memory. If this policy has expired, or was dropped to
    save memory, the request waits in the downloader (`in_downloader`). There is one exception: if the wait ended because
-   robots.txt is unreachable, the policy of that time decides until the backoff is over (`take_policy`).
+   robots.txt is unreachable, the request does not wait again. The policy of that time decides (`take_policy`).
 
 Two limits keep requests in the queue:
 
@@ -153,12 +153,9 @@ class SchedulerDoor:
         return self._queues.is_in_downloader(request) if self._is_open else None
 
     def take_policy(self, request: Request) -> RobotsPolicy | None:
-        """The policy that ended the request's wait at the door, if it allows nothing because robots.txt is unreachable,
-        and the backoff is not over; else None."""
-        policy = self._ended_by.pop(request, None)
-        if policy is None or policy.entry.outage is None:
-            return None
-        return policy if policy.at <= self._gate.now() < policy.entry.outage.fetch_again_at else None
+        """The policy that ended the request's wait at the door, if it allows nothing because robots.txt is unreachable;
+        else None."""
+        return self._ended_by.pop(request, None)
 
     def put_back(self, request: Request) -> bool:
         """Put a request of the scheduler back, because the crawl closes. Returns whether the queue has taken it."""

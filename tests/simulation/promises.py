@@ -226,17 +226,9 @@ def nothing_ready_waits_while_there_is_room(seen: Observations) -> Iterator[str]
 
 
 def dead_origins_take_no_place(seen: Observations) -> Iterator[str]:
-    """A request to an origin that never answers waits outside the downloader, and takes a place only to be refused.
-
-    If memory is small, a result may be forgotten when the backoff is over. So requests that enter later are not
-    checked.
-    """
+    """A request to an origin that never answers waits outside the downloader, and takes a place only to be refused."""
     for request in seen.eager:
         seconds = request.ended - request.entered - seen.stopped
-        rounds = [each for each in seen.own[request.key] if request.taken <= each.ended <= request.entered]
-        waited_for = [each for each in rounds if each.fetch == rounds[0].fetch]
-        if seen.may_forget and any(each.failures and each.due <= request.entered for each in waited_for[-1:]):
-            continue
         has_answered = any(not each.failures for each in seen.of_origin[request.key[1]])
         is_page = request.queued < NEVER and seen.rep.waiting_max > 0
         if is_page and request.outcome == "RobotsUnreachable" and seconds > MOMENT and not has_answered:
