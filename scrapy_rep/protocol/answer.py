@@ -96,6 +96,12 @@ class Answer:
         return not self.timed_out if self.status is None else self.status in range(500, 600)
 
     @property
+    def is_of_site(self) -> bool:
+        """Whether the answer, or its lack, says something about the site: not a proxy or a component of the crawl
+        failed, and no component dropped the request."""
+        return not (self.is_fault or self.is_of_proxy or (self.dropped and self.status is None))
+
+    @property
     def is_of_proxy(self) -> bool:
         """Whether the proxy probably failed, not the site: no answer through a proxy, or a 407."""
         is_silent = self.status is None and self.proxied and not (self.dropped or self.is_fault)

@@ -121,7 +121,7 @@ class Round:
     def shared(self) -> Entry | None:
         """What other crawls may know; None if the round says nothing about the site."""
         last = self.hops[-1] if self.hops else None
-        if last is None or last.is_fault or last.is_of_proxy or (last.dropped and last.status is None):
+        if last is None or not last.is_of_site:
             return None
         return self.policy.entry if last.status is not None else without_backoff(self.policy.entry)
 

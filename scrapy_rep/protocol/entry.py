@@ -185,12 +185,13 @@ def without_backoff(entry: Entry) -> Entry:
 
 def latest(known: Entry | None, stored: Entry | None) -> Entry | None:
     """Return the later one of this crawl's entry and the stored one. But an own outage, with its backoff, counts more
-    than a stored one without."""
+    than a stored one without. An outage keeps the answer from before it, whichever crawl has that answer."""
     if known is None or stored is None:
         return known or stored
-    if known.outage is not None and stored.outage is not None and not stored.outage.has_backoff:
-        return known
-    return max(known, stored, key=last_fetched_at)
+    is_own = known.outage is not None and stored.outage is not None and not stored.outage.has_backoff
+    last = known if is_own else max(known, stored, key=last_fetched_at)
+    older = stored if last is known else known
+    return last if last.stored is not None or older.stored is None else replace(last, stored=older.stored)
 
 
 def useful_until(entry: Entry, unreachable_for: float) -> float:

@@ -85,6 +85,8 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     """
     now = answer.ended_at
     since, failures = (before.since, before.failures + 1) if before is not None else (now, 1)
+    # The 30 days are those in which the site does not answer.
+    since = min(since, now) if answer.is_of_site else now
     # A redirect that cannot be followed failed because of its Location. Its status is not the reason.
     status = None if answer.status in REDIRECT_STATUSES and not answer.sign else answer.status
     # A request that was dropped will probably be dropped again.
@@ -92,4 +94,4 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     # The backoff begins with the request. But a host that has timed out is not asked again at once.
     backs_off_from = now if answer.timed_out else now - answer.seconds
     fetch_again_at = max(backs_off_from + backoff(failures), now + max(retry_after, LEAST_REST))
-    return Outage(replace(answer.remembered, status=status), min(since, now), failures, fetch_again_at)
+    return Outage(replace(answer.remembered, status=status), since, failures, fetch_again_at)

@@ -100,7 +100,8 @@ class SharedStore:
                     return entry, None
                 has_no_backoff = stored is not None and stored.outage is not None and not stored.outage.has_backoff
                 if is_to_fetch or has_no_backoff or octets == NOT_SHARED:
-                    self._renew_later(lease)
+                    if lease.is_granted:
+                        self._renew_later(lease)
                     return entry, lease
                 if await self._acquire(lease) or waited >= self._longest_wait:
                     is_to_fetch = True  # but look once more: the last holder may have just stored its entry
@@ -120,8 +121,7 @@ class SharedStore:
         return entry if entry is not None and is_judged_by(entry, self._terms.status_policy) else None
 
     def _renew_later(self, lease: Lease) -> None:
-        if lease.is_granted:
-            lease.timer = call_later(RENEW_EVERY, self._renew, lease)
+        lease.timer = call_later(RENEW_EVERY, self._renew, lease)
 
     def _renew(self, lease: Lease) -> None:
         if lease.renewing is None or lease.renewing.called:  # if the store hangs, the last renewal has not ended

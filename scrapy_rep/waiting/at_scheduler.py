@@ -252,6 +252,7 @@ class SchedulerDoor:
         return wait.request
 
     def _wait(self, wait: Wait) -> None:
+        self._ended_by.pop(wait.request, None)
         if self._here.add_waiting(wait):
             self._resolver.resolve(wait.origin, wait.request, goes_back=True).addBoth(self._release, wait.origin)
         else:

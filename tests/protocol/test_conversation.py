@@ -428,6 +428,19 @@ def test_a_crawl_makes_one_round_if_another_crawl_got_no_answer() -> None:
     assert (outage.since, outage.failures, outage.fetch_again_at) == (SINCE, 1, NOW + 5)
 
 
+@pytest.mark.parametrize(
+    ("failure", "is_allowed"),
+    [
+        *((broken(), True), (status(503, proxied=True), True)),
+        *((broken(proxied=True), False), (broken(dropped=True), False), (broken(is_fault=True), False)),
+    ],
+)
+def test_the_30_days_are_those_in_which_the_site_does_not_answer(failure: Answer, is_allowed: bool) -> None:
+    known = Entry(ROBOTS, outage=Outage(broken(ended_at=NOW - DAY), NOW - 31 * DAY, 3, NOW - 1))
+    talk = Talk(failure, known=known, terms=TERMS._replace(unreachable_wait=0.0))
+    assert talk.allows == (ALL if is_allowed else NONE)
+
+
 def test_an_outage_without_answers_counts_for_the_30_days() -> None:
     long_ago = Entry(ROBOTS, outage=Outage(broken(ended_at=NOW - DAY), NOW - 31 * DAY, 0, 0.0))
     assert Talk(broken(), found=long_ago).allows == ALL

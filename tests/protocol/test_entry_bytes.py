@@ -219,6 +219,15 @@ def test_an_outage_without_its_backoff_keeps_its_times() -> None:
     assert read.outage == replace(OUTAGE, since=0.5, failures=0, fetch_again_at=0.0)
 
 
+def test_an_outage_keeps_the_answer_from_before_it_whichever_crawl_has_it() -> None:
+    assert ENTRY.stored is not None
+    rules, outage = Entry(URL, ENTRY.stored), Entry(URL, outage=replace(OUTAGE, answer=Answer(URL, ended_at=9e9)))
+    both = Entry(URL, ENTRY.stored, outage.outage)
+    assert latest(rules, outage) == latest(outage, rules) == both
+    own = Entry(URL, outage=OUTAGE)
+    assert latest(own, without_backoff(replace(outage, stored=ENTRY.stored))) == Entry(URL, ENTRY.stored, OUTAGE)
+
+
 def test_an_own_outage_with_its_backoff_counts_more_than_a_stored_one_without() -> None:
     own, later = Entry(URL, outage=OUTAGE), Entry(URL, outage=replace(OUTAGE, answer=Answer(URL, ended_at=3.0)))
     assert latest(own, without_backoff(later)) is own

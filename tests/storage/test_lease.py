@@ -106,3 +106,25 @@ async def test_a_lease_is_renewed_until_it_is_given_back(monkeypatch: pytest.Mon
     await asyncio.sleep(0.05)
     assert storage.calls[-2:] == ["acquire", "release"]
     await store.close()
+
+
+class RefusesOnce(Counts):
+    """The first renewal is refused, as after a stall in which another crawler had the lease for a moment."""
+
+    async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
+        await super().acquire_lease(origin, token, seconds)
+        return self.calls.count("acquire") != 2
+
+
+@in_loop
+async def test_a_lease_that_was_lost_and_won_back_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_rep.storage.shared_store.RENEW_EVERY", 0.01)
+    storage = RefusesOnce()
+    store, origin = shared_store(storage, []), Origin.of("https://a.example")
+    assert origin is not None
+    _, lease = await store.find_or_lease(origin, None)
+    assert lease is not None
+    await asyncio.sleep(0.2)
+    assert storage.calls.count("acquire") > 4
+    store.give_back(lease)
+    await store.close()
