@@ -79,6 +79,8 @@ class Answer:
             self.sign,
             error=self.error,
             timed_out=self.timed_out,
+            proxied=self.proxied,
+            dropped=self.dropped,
             is_fault=self.is_fault,
             caching=self.caching,
             ended_at=self.ended_at,

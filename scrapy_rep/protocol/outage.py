@@ -84,9 +84,9 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     `before` is the outage that has continued until the answer, if there is one.
     """
     now = answer.ended_at
-    since, failures = (before.since, before.failures + 1) if before is not None else (now, 1)
-    # The 30 days are those in which the site does not answer.
-    since = min(since, now) if answer.is_of_site else now
+    failures = before.failures + 1 if before is not None else 1
+    # The 30 days are those in which the site does not answer. After a failure of another kind, they begin anew.
+    since = min(before.since, now) if before is not None and before.answer.is_of_site else now
     # A redirect that cannot be followed failed because of its Location. Its status is not the reason.
     status = None if answer.status in REDIRECT_STATUSES and not answer.sign else answer.status
     # A request that was dropped will probably be dropped again.

@@ -436,8 +436,9 @@ def test_a_crawl_makes_one_round_if_another_crawl_got_no_answer() -> None:
     ],
 )
 def test_the_30_days_are_those_in_which_the_site_does_not_answer(failure: Answer, is_allowed: bool) -> None:
-    known = Entry(ROBOTS, outage=Outage(broken(ended_at=NOW - DAY), NOW - 31 * DAY, 3, NOW - 1))
-    talk = Talk(failure, known=known, terms=TERMS._replace(unreachable_wait=0.0))
+    last = replace(failure, ended_at=NOW - DAY).remembered
+    known = Entry(ROBOTS, outage=Outage(last, NOW - 31 * DAY, 3, NOW - 1))
+    talk = Talk(broken(), known=known, terms=TERMS._replace(unreachable_wait=0.0))
     assert talk.allows == (ALL if is_allowed else NONE)
 
 
