@@ -63,13 +63,12 @@ def _number(default: float, unit: str, at_least: float = 0, at_most: float = mat
     return _setting(default, check, f"a {'whole ' if kind is int else ''}number of {unit}{bounds}")
 
 
-def _choice(default: Any, meanings: Mapping[str, Any], cure: str) -> Any:
-    """Return a field for a setting whose value is a key of `meanings`, in upper or lower case."""
-    return _setting(default, lambda value: meanings[str(value).lower()], cure)
-
-
 def _switch() -> Any:
-    return _choice(False, {"true": True, "1": True, "false": False, "0": False}, "True or False")
+    return _setting(False, _boolean, "True or False")
+
+
+def _boolean(value: Any) -> bool:
+    return {"true": True, "1": True, "false": False, "0": False}[str(value).lower()]
 
 
 def _address(value: Any) -> str:
@@ -149,6 +148,12 @@ def _category(name: str) -> str:
     near = nearest(name.lower(), spellings)
     meant = f"; did you mean {spellings[near]!r}?" if near else ""
     raise _WrongPartError(f"{name!r} is no category of use{meant}")
+
+
+def _bypassed(value: Any) -> str:
+    if value not in {"count", "drop"}:
+        raise ValueError
+    return str(value)
 
 
 def _path(*endings: str) -> Any:
@@ -254,7 +259,7 @@ class RepSettings:
     crawl_delay_max: float = _number(0.0, "seconds")
     """The longest Crawl-delay that is obeyed, in seconds; 0 obeys none."""
     drop_early: bool = _switch()
-    bypassed: Literal["count", "drop"] = _choice("count", {"count": "count", "drop": "drop"}, "'count' or 'drop'")
+    bypassed: Literal["count", "drop"] = _setting("count", _bypassed, "'count' or 'drop'")
     purposes: tuple[str, ...] = _setting(
         [], _purposes, f"a list of some of {', '.join(repr(category.name) for category in VOCABULARY)}"
     )
@@ -315,20 +320,30 @@ def is_obeying(settings: BaseSettings) -> bool:
 
 def warn_of_unknown_names(settings: BaseSettings, log: Logger) -> None:
     """Log a WARNING for each REP_ setting that does not exist, and for each misspelt name of Scrapy's settings."""
-    scrapys = ("ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT")
-    known = {name.removeprefix("REP_"): name for name in SETTINGS} | {"OBEY": scrapys[0], "USER_AGENT": scrapys[1]}
+    scrapys = ("ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT", "ROBOTSTXT_PARSER")
+    known = [*SETTINGS, *scrapys[:2]]
     for name in map(str, settings):
-        is_ours = name.startswith("REP_")
-        if name in known.values() or not (is_ours or name.startswith("ROBOTS")):
+        if name in SETTINGS or name in scrapys:
             continue
-        similar = nearest(name.removeprefix("REP_"), known) if is_ours else nearest(name, scrapys)
+        is_ours = name.startswith("REP_")
+        similar = nearest(name, scrapys) if name.startswith("ROBOTS") else None
+        if is_ours:
+            similar = _similar_setting(name, {text.partition("_")[2]: text for text in known})
         if similar or is_ours:
-            meant = f"did you mean {known.get(similar, similar)}?" if similar else ""
-            log.warning(
-                "%s is no setting of scrapy-rep and has no effect; %s",
-                name,
-                meant or f"the settings are {', '.join(known.values())}",
-            )
+            cure = f"did you mean {similar}?" if similar else f"the settings are {', '.join(known)}"
+            log.warning("%s is no setting of scrapy-rep and has no effect; %s", name, cure)
+
+
+def _similar_setting(name: str, known: Mapping[str, str]) -> str | None:
+    """Return the setting that a wrong name probably means; None if no setting is similar.
+
+    `known`: setting without its prefix -> setting.
+    """
+    _prefix, *words = name.split("_")
+    # The last word is the most significant: FETCH_DELAY is a delay. MAX says nothing about the subject.
+    sharing = (text for word in reversed(words) if word != "MAX" for text in known if word in text.split("_"))
+    similar = nearest("_".join(words), known) or next(sharing, None)
+    return similar and known[similar]
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

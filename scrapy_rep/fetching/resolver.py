@@ -151,7 +151,7 @@ class Resolver:
                 self._count("rep/cache/miss")
             last = await self._conversations.hold(origin, before, fetch.triggers, fetch.is_awaited)
             policy = last.policy
-            self._memory.put(origin, last.remembered, policy.at)
+            self._memory.put(origin, last.for_memory, policy.at)
         except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and refuses requests
             if self._fetches.get(origin) is not fetch:  # `_end_waits` has cancelled it
                 return

@@ -126,7 +126,7 @@ class Round:
         return self.policy.entry if last.status is not None else without_backoff(self.policy.entry)
 
     @property
-    def remembered(self) -> Entry:
+    def for_memory(self) -> Entry:
         """What this crawl remembers. If nothing is allowed because a proxy has failed, there is no backoff: the next
         request may have another proxy."""
         is_refused = self.policy.basis is Basis.NOTHING_ALLOWED

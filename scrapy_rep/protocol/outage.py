@@ -85,7 +85,7 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     """
     now = answer.ended_at
     failures = before.failures + 1 if before is not None else 1
-    # The 30 days are those in which the site does not answer. After a failure of another kind, they begin anew.
+    # The 30 days are those in which the site does not answer. A failure of another kind ends them.
     since = min(before.since, now) if before is not None and before.answer.is_of_site else now
     # A redirect that cannot be followed failed because of its Location. Its status is not the reason.
     status = None if answer.status in REDIRECT_STATUSES and not answer.sign else answer.status

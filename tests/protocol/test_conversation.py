@@ -400,7 +400,7 @@ def test_a_failure_of_a_proxy_has_no_backoff_for_the_requests_that_come_later(
 ) -> None:
     talk = Talk(failure, terms=TERMS._replace(unreachable_wait=0.0))
     now = NOW + 0.5
-    policy = TERMS.policy_at(talk.rounds[-1].remembered, now)
+    policy = TERMS.policy_at(talk.rounds[-1].for_memory, now)
     assert policy.refetch is (Refetch.NOT if has_backoff else Refetch.FIRST)
     assert policy.is_fetch_due is not has_backoff
     assert talk.rounds[-1].policy.refetch is Refetch.NOT, "for the requests that have waited"
@@ -409,7 +409,7 @@ def test_a_failure_of_a_proxy_has_no_backoff_for_the_requests_that_come_later(
 def test_while_a_proxy_fails_old_rules_are_obeyed_and_fetched_again_after_the_backoff() -> None:
     talk = Talk(broken(proxied=True), known=KNOWN)
     assert talk.allows == BY_RULES
-    assert talk.rounds[-1].remembered is talk.entry
+    assert talk.rounds[-1].for_memory is talk.entry
 
 
 def test_an_answer_through_a_proxy_is_shared() -> None:

@@ -514,6 +514,12 @@ async def test_the_error_names_the_wrong_part_of_a_value(name: str, value: Any, 
         ("REP_MEMORY_BYTES", "REP_MEMORY_OCTETS"),
         ("ROBOTSTXT_USERAGENT", "ROBOTSTXT_USER_AGENT"),
         ("ROBOTS_USER_AGENT", "ROBOTSTXT_USER_AGENT"),
+        ("REP_DELAY", "REP_CRAWL_DELAY_MAX"),
+        ("REP_FETCH_DELAY", "REP_CRAWL_DELAY_MAX"),
+        ("REP_AGENT", "ROBOTSTXT_USER_AGENT"),
+        ("REP_TIMEOUT", "REP_FETCH_TIMEOUT"),
+        ("REP_REFUSE_EARLY", "REP_DROP_EARLY"),
+        ("ROBOTS_OBEY", "ROBOTSTXT_OBEY"),
         ("ROBOTS_TXT_OBEY", "ROBOTSTXT_OBEY"),
         ("ROBOTSTXTOBEY", "ROBOTSTXT_OBEY"),
     ],
@@ -562,7 +568,7 @@ async def test_the_error_about_a_middleware_in_addons_names_the_addon() -> None:
             await crawl(robots={"ADDONS": {path: 500}})
 
 
-@pytest.mark.parametrize("name", ["REP_NONSENSE", "REP_ENABLED", "REP_SIZE_MAX", "REP_DELAY"])
+@pytest.mark.parametrize("name", ["REP_NONSENSE", "REP_ENABLED", "REP_SIZE_MAX"])
 @ensureDeferred
 async def test_if_a_wrong_name_resembles_no_setting_all_settings_are_listed(web: Web, name: str) -> None:
     (warning,) = (await crawl(settings={name: 3})).messages()
