@@ -11,9 +11,11 @@ from scrapy.crawler import Crawler
 from scrapy_rep.commands.findings import Compared, Finding
 from scrapy_rep.commands.lookup import Lookup
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.syntax import Directive
 from scrapy_rep.protocol.words import VerdictReason
-from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, BuiltinMiddleware
+from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, BuiltinMiddleware, parsed
 
 NO_ANSWER = "it allows everything if there is no answer"
 UNKNOWN_TO_SCRAPY = {
@@ -58,7 +60,7 @@ def compared(finding: Finding, builtin: BuiltinAnswer | None) -> Finding:
 
 def _reasons(finding: Finding, verdict: Verdict, builtin: BuiltinAnswer) -> Iterator[str]:
     """Yield the reasons why Scrapy's own middleware differs from ours, the most specific reason first."""
-    parser = builtin.parser
+    robots, parser = finding.robots, builtin.parser
     if verdict.reason in UNKNOWN_TO_SCRAPY:
         yield UNKNOWN_TO_SCRAPY[verdict.reason]
     if builtin.status is not None and not 200 <= builtin.status < 300:
@@ -70,6 +72,15 @@ def _reasons(finding: Finding, verdict: Verdict, builtin: BuiltinAnswer) -> Iter
         yield f"it fetched robots.txt with {builtin.scheme}, and uses it for the whole host"
     if parser.allowed(finding.url, verdict.product_token or "*") is verdict.allowed:
         yield f"it searches its whole User-Agent {builtin.user_agent!r} for the names in robots.txt"
-    if finding.robots is not None and finding.robots.truncated:
+    if robots is not None and robots.truncated:
         yield "it reads robots.txt beyond REP_BODY_LIMIT"
+    if robots is not None:
+        without_delays = parsed(type(parser), _without_delays(robots))
+        if without_delays.allowed(finding.url, builtin.user_agent) is verdict.allowed:
+            yield "its parser ends a group at a Crawl-delay, against RFC 9309 2.2.4"
     yield f"its parser, {type(parser).__name__}, reads robots.txt differently"
+
+
+def _without_delays(robots: RobotsTxt) -> bytes:
+    records = (record for record in robots.records if record.key != Directive.CRAWL_DELAY.key)
+    return b"\n".join(b"%s: %s" % (record.key.encode(), record.octets) for record in records)

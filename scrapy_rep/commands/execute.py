@@ -67,9 +67,10 @@ def execute(given: list[str], opts: Namespace, settings: BaseSettings, process: 
     """
     for agent in opts.agent:
         if not is_product_token(agent):
-            example = product_token(agent) or "ExampleBot"
-            cure = f"give the crawler's name alone, as in --agent {example}"
-            raise ValueError(f"--agent {agent!r} is not a product token; {cure}")
+            is_url = "://" in agent.partition(" ")[0]
+            what = "is a URL, not the name of a crawler" if is_url else "is not a product token"
+            example = (not is_url and product_token(agent)) or "ExampleBot"
+            raise ValueError(f"--agent {agent!r} {what}; give the crawler's name alone, as in --agent {example}")
     model, arguments = _model(process, opts.spider), arglist_to_dict(opts.arguments)
     lists = lists_of_urls(given, opts.input)
     output = Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)

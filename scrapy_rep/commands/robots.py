@@ -19,6 +19,8 @@ EXCLUDING = (
     ("show", "input"),
 )
 
+OTHER_NAMES = {"--urls": "--input", "--list": "--input", "--user-agent": "--agent", "--robots": "--file"}
+
 
 class Command(ScrapyCommand):
     """The command `scrapy robots`. `long_desc` explains its exit statuses."""
@@ -86,6 +88,7 @@ def _wrong(urls: list[str], opts: Namespace) -> str:
     given = {name for name, value in vars(opts).items() if value not in (None, False, [])}
     excluding = [[f"--{name}" for name in row if name in given] for row in EXCLUDING]
     unknown = " ".join(url for url in urls if url.startswith("-"))
+    meant = next((f"; did you mean {ours}?" for other, ours in OTHER_NAMES.items() if other in unknown), "")
     has_any = urls or {"input", "cached", "all"} & given
     checks = (
         *((row[1:], f"give {' or '.join(row[:2])}, not both") for row in excluding),
@@ -93,7 +96,7 @@ def _wrong(urls: list[str], opts: Namespace) -> str:
         (opts.arguments and opts.spider is None, "-a needs --spider"),
         *((wrong, f"-a {wrong!r}: give NAME=VALUE") for wrong in opts.arguments if "=" not in wrong),
         (unknown == "-", "give URLs or '-', not both"),
-        (unknown, f"unknown options: {unknown}"),
+        (unknown, f"unknown options: {unknown}{meant}"),
         (urls and "input" in given, "give URLs or --input, not both"),
         (urls and opts.all, "give URLs or --all, not both"),
         (opts.input == opts.file == "-", "read either the URLs or robots.txt from standard input, not both"),

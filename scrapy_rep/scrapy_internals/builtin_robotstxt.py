@@ -64,12 +64,17 @@ class BuiltinParser:
     """The parser of ROBOTSTXT_PARSER, for the robots.txt with this body."""
 
     def __init__(self, settings: BaseSettings, body: bytes) -> None:
-        crawler: Any = None  # the parsers use the crawler only for logging
-        self._parser: RobotParser = build_from_crawler(load_object(settings["ROBOTSTXT_PARSER"]), crawler, body)
+        self._parser = parsed(load_object(settings["ROBOTSTXT_PARSER"]), body)
         self._user_agent: str = _first_of(settings["ROBOTSTXT_USER_AGENT"]) or settings["USER_AGENT"]
 
     def answer(self, url: str) -> BuiltinAnswer:
         return BuiltinAnswer(self._parser.allowed(url, self._user_agent), self._user_agent, self._parser)
+
+
+def parsed(kind: type[RobotParser], body: bytes) -> RobotParser:
+    """Return a parser of this class for the robots.txt with this body."""
+    crawler: Any = None  # the parsers use the crawler only for logging
+    return build_from_crawler(kind, crawler, body)
 
 
 def _first_of(user_agent: Any) -> Any:

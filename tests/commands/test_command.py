@@ -88,7 +88,7 @@ def test_exit_status_3_if_a_verdict_is_not_known(web: Web, tmp_path: Path, wrong
         ),
         (
             ["--agent", "http://example.com/bot"],
-            "--agent 'http://example.com/bot' is not a product token; give the crawler's name alone",
+            "--agent 'http://example.com/bot' is a URL, not the name of a crawler; give the crawler's name alone",
         ),
         (
             ["--agent", "Mozilla/5.0 (compatible; NewsBot/1.0)"],
@@ -134,7 +134,8 @@ def test_any_other_error_at_the_start_is_no_wrong_usage(project: Path) -> None:
         ("--all --cached", "--all needs --forget"),
         ("-a x=1 https://example.com/", "-a needs --spider"),
         ("-a x --spider s https://example.com/", "-a 'x': give NAME=VALUE"),
-        ("--urls list", "unknown options: --urls"),
+        ("--urls list", "unknown options: --urls; did you mean --input?"),
+        ("--user-agent Bot /a", "unknown options: --user-agent; did you mean --agent?"),
     ],
 )
 def test_exit_status_2_for_wrong_usage(tmp_path: Path, arguments: str, told: str) -> None:

@@ -69,7 +69,7 @@ def test_a_redirect_to_another_site_than_the_spiders(web: Web, tmp_path: Path) -
             "User-agent: NewsBot\nCrawl-delay: 1\nUser-agent: Foo\nDisallow: /\n",
             "NewsBot/1.0",
             "/",
-            "its parser, ProtegoRobotParser, reads robots.txt differently",
+            "its parser ends a group at a Crawl-delay, against RFC 9309 2.2.4",
         ),
         (
             f"User-agent: *\nDisallow: /x\n{'#' * 512_000}\nDisallow: /private/\n",
