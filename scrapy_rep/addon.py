@@ -19,6 +19,11 @@ from scrapy_rep.scrapy_internals.engine_state import is_one_shot
 from scrapy_rep.settings import is_obeying
 
 MIDDLEWARES = "DOWNLOADER_MIDDLEWARES"
+PLACES = {
+    SETTINGS_PRIORITIES["project"]: "the project's settings",
+    SETTINGS_PRIORITIES["spider"]: "the spider's custom_settings",
+    SETTINGS_PRIORITIES["cmdline"]: "the command line",
+}
 # The orders in Scrapy's default settings.
 ROBOTSTXT_ORDER, HTTPCOMPRESSION_ORDER = 100, 590
 
@@ -42,9 +47,10 @@ class Addon:
         is_decided = (settings.getpriority("ROBOTSTXT_OBEY") or 0) >= SETTINGS_PRIORITIES["cmdline"]
         if not is_decided and is_obeying(settings) and _has_only_switched_off_the_builtin(orders):
             logger_of(self._crawler).warning(
-                "DOWNLOADER_MIDDLEWARES switches RobotsTxtMiddleware off, but ROBOTSTXT_OBEY is True, so scrapy-rep"
-                " obeys robots.txt. To crawl without robots.txt, set ROBOTSTXT_OBEY = False in the same place."
-                " Otherwise remove the entry"
+                "DOWNLOADER_MIDDLEWARES (in %s) switches RobotsTxtMiddleware off, but ROBOTSTXT_OBEY is True, so"
+                " scrapy-rep obeys robots.txt. To crawl without robots.txt, set ROBOTSTXT_OBEY = False there. Otherwise"
+                " remove the entry",
+                PLACES.get(settings.getpriority(MIDDLEWARES) or 0, "the settings"),
             )
         _enable_middlewares(settings, orders)
         # In such a crawl, a person waits for one page.

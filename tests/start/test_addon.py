@@ -54,17 +54,19 @@ async def test_the_addon_replaces_scrapys_middleware_however_it_is_listed(web: W
 
 @pytest.mark.parametrize("obey", [{"ROBOTSTXT_OBEY": True}, {}], ids=str)
 @pytest.mark.parametrize("key", [BUILTIN, RobotsTxtMiddleware], ids=["path", "class"])
-@pytest.mark.parametrize("where", ["project", "spider"])
+@pytest.mark.parametrize(
+    ("where", "place"), [("project", "the project's settings"), ("spider", "the spider's custom_settings")]
+)
 @ensureDeferred
 async def test_a_warning_says_that_none_does_not_switch_robots_txt_off(
-    web: Web, where: str, key: Any, obey: dict[str, Any]
+    web: Web, where: str, place: str, key: Any, obey: dict[str, Any]
 ) -> None:
     site, off = web.robots(NOTHING), {"DOWNLOADER_MIDDLEWARES": {key: None}}
     spider = type("Off", (CrawlSpider,), {"custom_settings": off if where == "spider" else None})
     result = await crawl(site.url("/"), spider=spider, settings={**obey, **(off if where == "project" else {})})
     assert list(result.refused) == [site.url("/")]
     (warning,) = result.messages()
-    assert warning.startswith("DOWNLOADER_MIDDLEWARES switches RobotsTxtMiddleware off, but")
+    assert warning.startswith(f"DOWNLOADER_MIDDLEWARES (in {place}) switches RobotsTxtMiddleware off, but")
     assert "ROBOTSTXT_OBEY = False" in warning
 
 
