@@ -5,6 +5,7 @@ The robots.txt is fetched as a crawl would fetch it, read from REP_STORAGE (`--c
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import replace
@@ -14,7 +15,9 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.signals import spider_idle
+from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import Deferred, DeferredQueue
 
 from scrapy_rep.commands.findings import CrawlerProfile, Finding
 from scrapy_rep.commands.output import Output
@@ -27,6 +30,7 @@ from scrapy_rep.protocol.entry import entry_from_bytes, is_judged_by
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import AccessResult
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 from scrapy_rep.storage import Storage, storage_of
@@ -37,6 +41,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 T = TypeVar("T")
+
+
+MAX_UNWRITTEN = 10_000  # reading pauses while more findings than this are still to be written
+LOOK_EVERY = 0.01  # seconds between two checks whether reading can go on
+SHOW_EVERY = 1.0  # seconds between two progress lines on a terminal, while a robots.txt is awaited
 
 
 class CannotTellError(Exception):
@@ -89,6 +98,10 @@ class Lookup:
         self._lists = lists
         self._output = output
         self._profile = profile
+        self._begun: DeferredQueue[list[tuple[str, Deferred[Finding] | None]] | None] = DeferredQueue()
+        """The lists that have been read: each URL, and its lookup if this has begun. After the last list, the queue has
+        the value None."""
+        self._unwritten = 0
         self._answers: defaultdict[Request, list[Answer]] = defaultdict(list)
 
     async def run(self, crawler: Crawler) -> None:
@@ -102,30 +115,46 @@ class Lookup:
         self._answers[request].append(answer)
 
     async def write_findings(self) -> None:
-        """Write the findings in the order of the URLs."""
+        """Write the findings in the order of the URLs. At the same time, read more URLs and begin their lookups."""
+        reading = deferred_from_coro(self._begin_lists())
+        try:
+            while (begun := await maybe_deferred_to_future(self._begun.get())) is not None:
+                for url, lookup in begun:
+                    if self._output.is_closed:
+                        break
+                    self._output.write(await (self._find(url) if lookup is None else self._result(lookup, url)))
+                    self._unwritten -= 1
+                self._output.flush()
+        finally:
+            await maybe_deferred_to_future(reading)
+        self._output.finish()
+
+    async def _begin_lists(self) -> None:
         lists, thread = iter(self._lists), OwnThread()
         try:
             while not self._output.is_closed and (urls := await thread.run(next, lists, None)) is not None:
-                await self._write_list(urls)
+                # Look up only the first URL of each origin now. The others follow when its robots.txt is known.
+                first: dict[Origin | None, str] = {}
+                for url in urls:
+                    first.setdefault(Origin.of(url), url)
+                lookups = {url: deferred_from_coro(self._find(url)) for url in first.values()}
+                self._begun.put([(url, lookups.pop(url, None)) for url in urls])
+                self._unwritten += len(urls)
+                while self._unwritten > MAX_UNWRITTEN and not self._output.is_closed:
+                    await sleep(LOOK_EVERY)
         finally:
             thread.close()
-        self._output.finish()
+            self._begun.put(None)
 
-    async def _write_list(self, urls: list[str]) -> None:
-        # Look up the first URL of each origin at once. The others follow when its robots.txt is known.
-        first: dict[Origin | None, str] = {}
-        for url in urls:
-            first.setdefault(Origin.of(url), url)
-        lookups = {url: deferred_from_coro(self._find(url)) for url in first.values()}
-        for url in urls:
-            if self._output.is_closed:
-                break
-            lookup, origin = lookups.pop(url, None), Origin.of(url)
-            if lookup is not None and not lookup.called and origin is not None:
-                self._output.flush()
-                self._output.show_waiting(str(origin))
-            self._output.write(await (self._find(url) if lookup is None else maybe_deferred_to_future(lookup)))
+    async def _result(self, lookup: Deferred[Finding], url: str) -> Finding:
+        """Return the result of the URL's lookup. On a terminal, show that the command waits."""
         self._output.flush()
+        showing = create_looping_call(self._output.show_waiting, str(Origin.of(url)), time.monotonic())
+        showing.start(SHOW_EVERY, now=False)
+        try:
+            return await maybe_deferred_to_future(lookup)
+        finally:
+            showing.stop()
 
     async def _find(self, url: str) -> Finding:
         try:

@@ -134,9 +134,12 @@ class Output:
         if self._is_list:
             self._show_progress(self._summary())
 
-    def show_waiting(self, origin: str) -> None:
-        """On a terminal, show that the command waits for a robots.txt. The next `flush` removes the line."""
-        waiting = f"waiting for the robots.txt of {printable(origin)}"
+    def show_waiting(self, origin: str, since: float) -> None:
+        """On a terminal, show that the command waits for this origin's robots.txt. The next `flush` removes the line.
+
+        `since` is the beginning of the wait, in monotonic seconds.
+        """
+        waiting = f"waiting for the robots.txt of {printable(origin)}, {time.monotonic() - since:.0f} s"
         self._show_progress(f"{self._summary()}; {waiting}" if self._is_list else waiting)
 
     def finish(self, if_empty: str = "") -> None:

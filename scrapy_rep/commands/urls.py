@@ -13,7 +13,8 @@ from scrapy_rep.protocol.origin import WITHOUT_ROBOTS, Origin
 
 _WITH_HOST = re.compile(r"(?i:https?):|[^/?#:]+://")
 _LIKE_A_HOST = re.compile(r"[^/:@\s]+(?::[0-9]+)?(?:/|$)")
-CHUNK = 1_048_576  # bytes of URLs that are read and looked up at a time; no line may be longer
+CHUNK = 65_536  # bytes
+MAX_LINE = 1_048_576  # bytes
 
 
 def lists_of_urls(given: list[str], file: str | None) -> Iterable[list[str]]:
@@ -32,8 +33,8 @@ def _lists_in(file: str) -> Iterator[list[str]]:
         rest = b""
         while chunk := stream.read(CHUNK):
             lines, _, rest = (rest + chunk).rpartition(b"\n")
-            if len(rest) > CHUNK:
-                raise ValueError(f"a line in the list of URLs is longer than {CHUNK:,} bytes")
+            if len(rest) > MAX_LINE:
+                raise ValueError(f"a line in the list of URLs is longer than {MAX_LINE:,} bytes")
             yield _urls_in(lines)
         yield _urls_in(rest)
 

@@ -19,6 +19,7 @@ from command import NO_PROXY, ROBOTS, Ended, assert_wrong_usage
 from processes import PythonProcess, run_python, until
 from web import Web, answer, redirect
 
+from scrapy_rep.commands.urls import CHUNK
 from scrapy_rep.protocol.entry import entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.status_policy import CAUTIOUS
 
@@ -444,7 +445,7 @@ def test_on_a_terminal_it_says_what_it_waits_for(web: Web, tmp_path: Path, from_
         PythonProcess(*arguments, cwd=tmp_path, environment=NO_PROXY, stdin=stdin, streams=streams) as process,
     ):
         told = ""
-        while f"waiting for the robots.txt of {site.origin}" not in told:
+        while f"waiting for the robots.txt of {site.origin}, " not in told:
             told += shown.read(1024).decode()
         web.release(site)
         assert process.wait(60) == 1
@@ -490,12 +491,12 @@ def test_ctrl_c_ends_the_command_while_standard_input_is_open(tmp_path: Path, re
 
 
 @pytest.mark.parametrize("reactor", [(), ("-s", f"TWISTED_REACTOR={ANOTHER_REACTOR}")], ids=["asyncio", "select"])
-def test_while_one_robots_txt_is_awaited_later_urls_are_looked_up(
+def test_while_one_robots_txt_is_awaited_later_lists_of_urls_are_looked_up(
     web: Web, tmp_path: Path, reactor: tuple[str, ...]
 ) -> None:
     held, other = web.robots(answer(RULES, kind="hold")), web.robots(RULES)
     urls = [held.url("/"), *["data:,x"] * 400, other.url("/")]
-    (tmp_path / "urls").write_text("\n".join([*urls, ""]))
+    (tmp_path / "urls").write_text("".join(f"{url:{CHUNK - 1}}\n" for url in urls))  # a list each
     command = [*ROBOTS, *QUICK, "-s", "REP_FETCH_TIMEOUT=600", *reactor, "--input", "urls"]
     with PythonProcess(*command, cwd=tmp_path, environment=NO_PROXY) as process:
         until(lambda: other.robots_requests)
