@@ -28,6 +28,27 @@ def test_what_is_left_is_told(tmp_path: Path, code: str, told: str) -> None:
     assert (told in ended.stderr, ended.returncode) == (True, 0)
 
 
+STOPPED_AS_IT_CLOSES = """
+import os, signal
+from scrapy import Spider, signals
+from scrapy.crawler import CrawlerProcess
+
+process = CrawlerProcess({"LOG_ENABLED": False})
+crawler = process.create_crawler(Spider)
+crawler.signals.connect(lambda: os.kill(os.getpid(), signal.SIGINT), signals.spider_closed, weak=False)
+process.crawl(crawler, name="stopped")
+process.start()
+print(crawler.stats.get_value("finish_reason"))
+"""
+
+
+def test_the_task_of_a_crawl_that_is_stopped_while_it_closes_by_itself_is_not_told(tmp_path: Path) -> None:
+    """Random crawls are stopped at any time. Scrapy, without us, then ends the process before the task's last step."""
+    (tmp_path / "script.py").write_text(STOPPED_AS_IT_CLOSES)
+    ended = run_python(str(tmp_path / "script.py"))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "finished\n", "")
+
+
 @pytest.mark.parametrize(
     ("code", "status", "stderr"),
     [

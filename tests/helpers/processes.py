@@ -440,9 +440,14 @@ def begin(command: Mapping[str, Any]) -> None:
     os.environ.update(command["environment"])
 
 
-def _is_download(task: asyncio.Task[Any]) -> bool:
-    """Whether the task is Scrapy's own around a download. A crawl may end before it, as it sleeps after a failure."""
-    return getattr(task.get_coro(), "__name__", "") == "_wait_for_download"
+def _is_left_by_scrapy(task: asyncio.Task[Any]) -> bool:
+    """Whether Scrapy, without us, may end the process before this task of its own:
+
+    - around a download, as it sleeps after a failure
+    - of a crawl that was stopped while it already closed by itself: only the task's last step is left
+    """
+    name, awaited = getattr(task.get_coro(), "__name__", ""), getattr(task, "_fut_waiter", None)
+    return name == "_wait_for_download" or (name == "start_async" and awaited is not None and awaited.done())
 
 
 def run_to_its_end(arguments: Sequence[str]) -> NoReturn:
@@ -462,7 +467,7 @@ def run_to_its_end(arguments: Sequence[str]) -> NoReturn:
     for left in gc.get_objects():
         if isinstance(left, CoroutineType) and inspect.getcoroutinestate(left) == inspect.CORO_CREATED:
             print(f"coroutine {left.__qualname__!r} was never awaited", file=sys.stderr)
-        elif isinstance(left, asyncio.Task) and not left.done() and not _is_download(left):
+        elif isinstance(left, asyncio.Task) and not left.done() and not _is_left_by_scrapy(left):
             print(f"{left!r} was destroyed but it is pending", file=sys.stderr)
         elif isinstance(left, DebugInfo) and left.failResult is not None:
             print(f"Unhandled error in Deferred: {left.failResult!r}", file=sys.stderr)
