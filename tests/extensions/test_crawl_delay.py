@@ -190,6 +190,10 @@ async def test_the_delay_is_set_again_for_a_new_slot(web: Web) -> None:
     assert min(gaps(site)[2:]) >= DELAY, "except for the first gap: Scrapy has dropped the time of the last request"
 
 
+needs_slots = pytest.mark.skipif(HAS_THROTTLER, reason="with a throttler, no request stays in the queue")
+
+
+@needs_slots
 @pytest.mark.parametrize("from_queue", [False, True], ids=["they-wait-at-the-door", "they-come-from-the-queue"])
 @ensureDeferred
 async def test_a_site_with_a_delay_takes_two_places(web: Web, from_queue: bool) -> None:
@@ -224,6 +228,7 @@ class OneProxyForEach:
             request.meta["download_slot"] = request.url
 
 
+@needs_slots
 @ensureDeferred
 async def test_requests_that_a_middleware_moves_to_other_slots_take_all_places(web: Web) -> None:
     site = web.site({"/robots.txt": answer(robots(0)), "*": answer("page", delay=0.05)})
