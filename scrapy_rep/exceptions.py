@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from scrapy.exceptions import IgnoreRequest
 
 from scrapy_rep.protocol import words
@@ -21,6 +23,10 @@ class ForbiddenByRobots(IgnoreRequest):
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(explanation(verdict))
         self.verdict = verdict
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Make copies and pickles with the verdict. By default, Python would pass the message in its place."""
+        return type(self), (self.verdict,), self.__dict__
 
     @property
     def cause(self) -> str:

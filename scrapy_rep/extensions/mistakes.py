@@ -10,6 +10,7 @@ from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.settings import nearest
 from scrapy_rep.signals import request_forbidden, request_waited
+from scrapy_rep.usage import META_KEY as USAGE_KEY
 from scrapy_rep.user_agent import META_KEY
 
 WATCHED = 1_000  # downloads to check; a component that changes the User-Agent usually does so from the start
@@ -47,6 +48,7 @@ class SentUserAgent(Extension):
 
 
 KEYS = ("dont_obey_robotstxt", META_KEY, ROBOTS_TXT_REQUEST)
+NO_MISTAKES = (*KEYS, USAGE_KEY)  # spiders may copy the last one from the meta of a response
 
 
 class MisspeltMeta(Extension):
@@ -58,7 +60,7 @@ class MisspeltMeta(Extension):
 
     def _look(self, request: Request) -> None:
         for key in request.meta:
-            meant = nearest(key, KEYS) if isinstance(key, str) and "robots" in key and key not in KEYS else None
+            meant = nearest(key, KEYS) if isinstance(key, str) and "robots" in key and key not in NO_MISTAKES else None
             if meant is not None and self._is_first("a misspelt key"):
                 self._log.warning(
                     "request.meta[%r] has no effect; did you mean %r? The first such request: %s", key, meant, request

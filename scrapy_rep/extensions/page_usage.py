@@ -16,12 +16,18 @@ from scrapy_rep.gate import Landing
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.signals import request_forbidden
-from scrapy_rep.usage import PREFERENCE_WORDS, ROBOTS_META, ROBOTS_TAGS, USAGE_DIRECTIVES, VOCABULARY
+from scrapy_rep.usage import (
+    META_KEY,
+    PREFERENCE_WORDS,
+    ROBOTS_META,
+    ROBOTS_TAGS,
+    SOURCES_KEY,
+    USAGE_DIRECTIVES,
+    VOCABULARY,
+)
 from scrapy_rep.usage.preferences import Purposes, usage_in
 from scrapy_rep.user_agent import ProductTokens
 
-META_KEY = "robots_usage"
-SOURCES_KEY = "robots_usage_sources"
 _ROBOTS_RULES = [rule.encode() for category in VOCABULARY for rule in category.robots_rules]
 
 

@@ -154,11 +154,12 @@ def _inflate(body: bytes) -> Iterator[bytes]:
     except zlib.error:
         # RFC 9110 8.4.1.2: some servers send "deflate" without the zlib wrapper.
         decompressor = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
-    while body and not decompressor.eof:
-        yield decompressor.decompress(body, CHUNK)
+    while not decompressor.eof:
+        chunk = decompressor.decompress(body, CHUNK)
         body = decompressor.unconsumed_tail
-    if not decompressor.eof:
-        raise EOFError
+        if not chunk and not body and not decompressor.eof:
+            raise EOFError
+        yield chunk
 
 
 def _unbrotli(body: bytes) -> Iterator[bytes]:

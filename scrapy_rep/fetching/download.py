@@ -217,7 +217,7 @@ class Fetcher:
         count("robotstxt/response_count")
         # All impossible statuses share one name, so that servers cannot add stats.
         count(f"robotstxt/response_status_count/{response.status if 100 <= response.status < 600 else 'other'}")
-        if is_mislabelled(received):
+        if 200 <= response.status < 300 and is_mislabelled(received):
             message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
             self._log.info(message, printable(url))
         is_silent = download.sent_at is not None and not download.octets and bool(received.body)

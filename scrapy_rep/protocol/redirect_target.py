@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin, address_of
 
 MAX_REDIRECTS = 5  # RFC 9309 2.3.1.2: "at least five"
@@ -74,7 +75,7 @@ def why_not_followed(url: str, location: str | None, *, private: bool) -> str | 
         return "to an address with user information in it"
     source = Origin.of(url)
     if not private and source is not None and is_private(origin.host) and not is_private(source.host):
-        return f"from a public host to {origin.host}, which is private (REP_REDIRECT_PRIVATE)"
+        return f"from a public host to {printable(origin.host)}, which is private (REP_REDIRECT_PRIVATE)"
     if not _is_clear(authority, origin.host):
         return "to a malformed or ambiguous host"
     return None

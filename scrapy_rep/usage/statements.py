@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple, cast
 
-from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
+from scrapy_rep.protocol.foreign_text import MAX_RULE, printable, shortened, text_of
 from scrapy_rep.protocol.robotstxt.parser import Ignored
 from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, matching_places, patterns, spellings
 from scrapy_rep.protocol.robotstxt.segments import Segments, starts_of_segments
@@ -241,7 +241,7 @@ def _unknown_preferences(directive: str, stated: bytes) -> str:
     # In Content-Usage, a part that cannot be read (None) is within a text in quotes.
     nothing: tuple[object, ...] = ({}, None) if directive == CONTENT_SIGNAL else ({},)
     unknown = [part for part in parts if preferences_of(directive, part) in nothing]
-    return shortened(text_of(b"no known preference: " + b", ".join(unknown))) if unknown else ""
+    return printable(text_of(b"no known preference: " + b", ".join(unknown))) if unknown else ""
 
 
 def _statement_lines(octets: bytes) -> Iterator[tuple[int, int, str, bytes, bytes, bool]]:

@@ -20,6 +20,7 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import maybe_deferred_to_future
 
+from scrapy_rep.deferreds import CANCELLATIONS
 from scrapy_rep.fetching.resolver import CrawlClosingError, Resolver
 from scrapy_rep.gate import Gate
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
@@ -58,6 +59,9 @@ class InDownloader:
         except CrawlClosingError:
             again = ", and it is back in the queue" if goes_back and self.door.put_back(request) else ""
             raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
+        except CANCELLATIONS:
+            self.waits.cancelled(wait)
+            raise
         finally:
             self.waits.end(wait)
         self.waits.resumed(wait)

@@ -45,6 +45,7 @@ class Waits:
         self._resumed: WeakSet[Request] = WeakSet()
         self.number_waited = 0
         """The number of requests that have waited and then resumed."""
+        self._number_cancelled = 0
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
 
     def begin(self, request: Request, origin: Origin, site: str = "") -> Wait:
@@ -67,6 +68,10 @@ class Waits:
         self.number_waited += 1
         send(self._crawler, request_waited, request=wait.request, seconds=wait.seconds)
 
+    def cancelled(self, wait: Wait) -> None:
+        """The wait was cancelled, for example by a time limit in the spider's own code."""
+        self._number_cancelled += wait.request not in self._resumed
+
     def log(self) -> None:
         """Log how many requests wait now, for how long, and for which robots.txt files."""
         if not self._under_way:
@@ -86,7 +91,7 @@ class Waits:
 
     def close(self) -> None:
         """Log how many requests still wait when the crawl ends."""
-        waiting = self._crawler.stats.get_value("rep/waited", 0) - self.number_waited
+        waiting = self._crawler.stats.get_value("rep/waited", 0) - self.number_waited - self._number_cancelled
         if waiting > 0:
             self._log.info("%s still waited for robots.txt when the crawl stopped", counted(waiting, "request"))
 

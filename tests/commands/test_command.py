@@ -666,6 +666,7 @@ def test_show_the_lines_that_matter(offline: Path) -> None:
 
 def test_nothing_that_a_stranger_wrote_reaches_the_terminal(tmp_path: Path) -> None:
     evil = b"user-agent: *\ndisallow: /\x1b]0;owned\x07\nsitemap: /\x9b31m\n\x1b[2Jnonsense\n\xe2\x80\xae: x\n\xff\n"
+    evil += b"content-signal: search=yes, \x1b[31m=no\n"
     (tmp_path / "robots.txt").write_bytes(evil)
     done = Ended("--file", "robots.txt", "--show", *QUICK, "/\x1b]0;owned\x07", cwd=tmp_path)
     assert done.status == 1

@@ -420,6 +420,14 @@ async def test_rules_under_a_wrong_content_encoding_are_read(web: Web, body: byt
 
 
 @ensureDeferred
+async def test_an_error_page_under_a_wrong_content_encoding_is_not_read(web: Web) -> None:
+    site = web.robots(answer(RULES, 404, headers={"Content-Encoding": "gzip"}))
+    result, access = await outcome(site)
+    assert access is AccessResult.UNAVAILABLE
+    assert not [m for m in result.messages(logging.INFO, "scrapy_rep") if "Content-Encoding" in m]
+
+
+@ensureDeferred
 async def test_a_limit_above_the_minimum(web: Web) -> None:
     filler = "#" * 512_000 + "\n"
     site = web.robots("user-agent: *\n" + filler + "disallow: /private\n")

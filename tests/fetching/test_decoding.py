@@ -51,6 +51,13 @@ def test_a_whole_body(coding: bytes, compress: Callable[[bytes], bytes]) -> None
 
 
 @each_coding
+def test_a_body_whose_last_octets_fit_in_no_chunk(coding: bytes, compress: Callable[[bytes], bytes]) -> None:
+    for length in range(decoding.CHUNK - 2, decoding.CHUNK + 260, 29):
+        text = b"#" * length
+        assert decoded(compress(text), coding, LIMIT) == text
+
+
+@each_coding
 def test_an_empty_body(coding: bytes, compress: Callable[[bytes], bytes]) -> None:
     assert decoded(compress(b""), coding, LIMIT) == b""
     assert decoded(b"", coding, LIMIT) == b""

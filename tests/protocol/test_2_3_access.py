@@ -419,6 +419,11 @@ NOT_CLEAR = "to a malformed or ambiguous host"
             "from a public host to 127.0.0.1, which is private (REP_REDIRECT_PRIVATE)",
             id="2.3.1.2-from-public-to-private",
         ),
+        pytest.param(
+            "http://\x1b.local/robots.txt",
+            r"from a public host to \x1b.local, which is private (REP_REDIRECT_PRIVATE)",
+            id="2.3.1.2-a-host-with-a-control-character",
+        ),
     ],
 )
 def test_where_a_redirect_may_lead(location: str | None, wrong: str | None) -> None:

@@ -243,6 +243,7 @@ def test_the_text_in_the_page_of_a_browser_is_the_robots_txt(page: str) -> None:
         pytest.param(CHROMIUM.replace(TEXT, "Not found\n"), id="no-record"),
         pytest.param(CHROMIUM.removesuffix("</pre></body></html>"), id="cut"),
         pytest.param(f"# {CHROMIUM}", id="another-beginning"),
+        pytest.param(CHROMIUM.replace("&amp;", f"&#{'9' * 5_000};"), id="a-number-too-long-for-int"),
     ],
 )
 def test_any_other_page_is_read_as_it_stands(page: str) -> None:

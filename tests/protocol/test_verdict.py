@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import doctest
+import pickle
 from types import ModuleType
 
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
-from scrapy_rep.exceptions import explanation
+from scrapy_rep.exceptions import explanation, refusal
 from scrapy_rep.protocol.robotstxt import parser, rules
 from scrapy_rep.protocol.robotstxt.parser import MAX_PARSED, RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
@@ -158,6 +160,13 @@ def test_a_message_can_be_written_without_a_fetch() -> None:
     for reason, words in REASON_WORDS.items():
         if words.refused:
             assert explanation(Verdict(False, reason)).startswith(words.refusal.partition("{")[0])
+
+
+@pytest.mark.parametrize("reason", [VerdictReason.RULE, VerdictReason.UNREACHABLE])
+def test_an_exception_can_be_copied_and_pickled(reason: VerdictReason) -> None:
+    error = refusal(dataclasses.replace(ROBOTS.verdict(f"{ORIGIN}/private/", TOKEN), reason=reason))
+    for other in (copy.copy(error), pickle.loads(pickle.dumps(error))):
+        assert (type(other), str(other), other.verdict) == (type(error), str(error), error.verdict)
 
 
 def test_values_are_frozen() -> None:

@@ -548,6 +548,8 @@ async def test_a_name_of_the_projects_own_logs_nothing(name: str) -> None:
         ("robotstxt_useragent", "robotstxt_user_agent"),
         ("robots", None),
         ("our_robots", None),
+        # With REP_PURPOSES, spiders copy this key from the meta of responses.
+        ("robots_usage", None),
     ],
 )
 @pytest.mark.parametrize("robots", [NOTHING, RULES], ids=["refused", "waited"])

@@ -121,3 +121,24 @@ async def test_as_the_crawl_closes_the_line_names_only_what_holds_it_open(
         logging.getLogger("scrapy_rep").removeHandler(handler)
     assert lines[-1].startswith("Waiting for robots.txt: 1 request to 1 origin, ")
     assert f" ({other.robots_url})" in lines[-1]
+
+
+@ensureDeferred
+async def test_a_wait_that_was_cancelled_is_over_when_the_crawl_stops(web: Web) -> None:
+    site = web.robots(answer(RULES, kind="hold"))
+
+    class GivesUp(CrawlSpider):
+        async def start(self) -> AsyncIterator[Request]:
+            assert self.crawler.engine is not None
+            download = deferred_from_coro(self.crawler.engine.download_async(Request(site.url("/"))))
+            while not site.robots_requests:
+                await sleep(0.005)
+            download.addErrback(lambda _failure: self.crawl.ends.append("given up"))
+            download.cancel()
+            web.release(site)
+            return
+            yield  # makes this method a generator
+
+    result = await crawl(spider=GivesUp)
+    assert (result.ends, result.stats["rep/waited"]) == (["given up"], 1)
+    assert not [line for line in result.messages(logging.INFO, "scrapy_rep") if "still waited" in line]

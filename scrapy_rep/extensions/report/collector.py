@@ -19,7 +19,6 @@ from scrapy.utils.url import strip_url
 from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.origins_log import EXEMPT_BY
 from scrapy_rep.extensions.output_file import output_path, partial_path
-from scrapy_rep.extensions.page_usage import META_KEY as USAGE_KEY
 from scrapy_rep.extensions.report.page import page
 from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
 from scrapy_rep.origin_info import OriginInfo
@@ -31,6 +30,7 @@ from scrapy_rep.refusals import TopK
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.signals import request_forbidden, request_waited, robots_known
 from scrapy_rep.storage.base import without_password
+from scrapy_rep.usage import META_KEY as USAGE_KEY
 from scrapy_rep.usage import PREFERENCE_WORDS
 from scrapy_rep.usage.preferences import usage_in
 

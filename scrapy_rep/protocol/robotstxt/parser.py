@@ -71,7 +71,8 @@ class RobotsTxt:
 
     `url` is a URL with a host, or a path. `product_token` is the crawler's name without a version, or a sequence of
     such names. The crawler obeys the groups of the first of these names that the file contains. If the file contains
-    none of them, the crawler obeys the groups of `*`. All methods raise ValueError for other arguments.
+    none of them, the crawler obeys the groups of `*`. The methods raise ValueError for a name that is not a product
+    token, and for a text that is neither a URL nor a path, such as `mailto:a@b.example`.
     """
 
     octets: bytes

@@ -71,7 +71,10 @@ def text_in_browser_page(body: bytes) -> bytes | None:
     page = _BROWSER_PAGE.fullmatch(body) if b"</pre>" in body[-_MAX_END:].lower() else None
     if page is None:
         return None
-    text = html.unescape(page[1].decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    try:
+        text = html.unescape(page[1].decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    except ValueError:  # a number of more than 4,300 digits after `&#`, which no browser writes
+        return None
     return text if has_record(searchable(readable(text, len(text)))) else None
 
 
