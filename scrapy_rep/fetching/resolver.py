@@ -29,7 +29,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList, fail
 
 from scrapy_rep.clock import Clock
-from scrapy_rep.deferreds import settle
+from scrapy_rep.deferreds import CANCELLATIONS, settle
 from scrapy_rep.fetching.conversations import FAULT, Conversations, Triggers
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.answer import Answer
@@ -154,6 +154,10 @@ class Resolver:
             self._memory.put(origin, last.for_memory, policy.at)
         except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and refuses requests
             if self._fetches.get(origin) is not fetch:  # `_end_waits` has cancelled it
+                return
+            if isinstance(exc, CANCELLATIONS) and self._is_closing and not fetch.is_awaited():
+                # A forced end of the process cancels every task.
+                self._forget(origin)
                 return
             policy = self._policy_after(exc, origin)
         if self._fetches.get(origin) is fetch:

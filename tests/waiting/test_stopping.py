@@ -453,6 +453,31 @@ async def test_a_callback_that_waits_for_a_verdict_does_not_delay_the_stop(web: 
     assert result.tracebacks == []
 
 
+@ensureDeferred
+async def test_a_cancelled_fetch_is_no_internal_error_while_the_crawl_closes(web: Web) -> None:
+    """Without a reactor, a second signal cancels all tasks, first perhaps the wait and then the fetch."""
+    site, hangs = web.robots(RULES), web.robots(HANGS)
+
+    class Cancels(CrawlSpider):
+        async def parse(self, response: Response, **_: Any) -> None:
+            middleware = RepMiddleware.of(self.crawler)
+            wait = asyncio.ensure_future(middleware.verdict(hangs.url("/")))
+            while not hangs.requests:
+                await sleep(0.01)
+            close_spider(self, "enough")
+            await sleep(0.1)
+            (fetch,) = middleware._resolver._fetches.values()
+            wait.cancel()
+            await sleep(0)
+            assert fetch.task is not None
+            fetch.task.cancel()
+            self.crawl.ends.append("cancelled")
+
+    result = await crawl(site.url("/"), spider=Cancels)
+    assert result.ends == ["cancelled"]
+    assert result.tracebacks == []
+
+
 class Stops(CrawlSpider):
     """Stops when each of its requests is under way."""
 
