@@ -36,8 +36,7 @@ class SchedulerQueues:
         self._throttler = throttler_of(crawler)
         self._slots = slots_of(crawler) if self._throttler is None else None
         has_keys, name = (self._throttler, "get_scopes_key") if self._throttler else (self._downloader, "get_slot_key")
-        self.site_of: Callable[[Request], str] = getattr(has_keys, name, lambda _request: "")
-        """Return the key of a request's slot, which code outside this folder calls a site."""
+        self._key_of: Callable[[Request], str] = getattr(has_keys, name, lambda _request: "")
         self.sites_at_door: Container[str] = ()
         """Sites that have requests at the door, so requests to them are sorted last. They may change."""
         self.delayed_sites: Collection[str] = ()
@@ -70,6 +69,13 @@ class SchedulerQueues:
                     warn_missing(crawler, "DownloaderAwarePriorityQueue._downloader_interface")
 
     # Which request is next.
+
+    def site_of(self, request: Request) -> str:
+        """Return the key of a request's slot, which code outside this folder calls a site; empty if it is not known."""
+        try:
+            return self._key_of(request)
+        except Exception:  # noqa: BLE001 - a project's own downloader; when it gets the request, the request fails
+            return ""
 
     def hand_out(self, request: Request) -> None:
         """Count a request that the engine gets from the door."""

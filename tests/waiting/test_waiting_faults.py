@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import ADDON, CrawlSpider, SlotByOrigin, Time, crawl, in_turn, with_clock
+from crawling import ADDON, BUILTIN, CrawlSpider, SlotByOrigin, Time, crawl, in_turn, with_clock
+from installed_scrapy import HAS_THROTTLER
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -180,6 +181,45 @@ async def test_an_internal_error_keeps_good_rules_and_else_counts_as_an_outage(
         (refused, 5),
         ("page", 5),
     ]
+
+
+class SlotFails(SlotByOrigin):
+    """A project's own downloader, which cannot find the slot of some requests."""
+
+    def get_slot_key(self, request: Request) -> str:
+        if "/broken" in request.url:
+            raise KeyError(request.url)
+        return super().get_slot_key(request)
+
+
+@pytest.mark.skipif(HAS_THROTTLER, reason="a throttler does not ask for a slot")
+@pytest.mark.parametrize(
+    "robots", [BUILTIN, ADDON, {**ADDON, "REP_WAITING_MAX": 0}], ids=["builtin", "at-the-door", "in-the-downloader"]
+)
+@ensureDeferred
+async def test_a_request_whose_slot_cannot_be_found_fails_as_without_this_package(
+    web: Web, robots: dict[str, Any]
+) -> None:
+    """Its errback gets the exception. The queue must not ask for the slot, as Scrapy's default queue does."""
+    site = web.robots(answer(RULES, delay=0.1))
+    urls = [site.url(path) for path in ("/broken/1", "/2", "/broken/3", "/4")]
+
+    class Again(CrawlSpider):
+        async def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            if response.url == site.url("/2"):  # robots.txt is known
+                yield self.prepared(site.url("/broken/5"))
+
+    settings = {
+        "DOWNLOADER": SlotFails,
+        "SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue",
+        "CLOSESPIDER_TIMEOUT": 5,
+    }
+    result = await crawl(*urls, spider=Again, settings=settings, robots=robots)
+    assert sorted(result.pages) == [site.url("/2"), site.url("/4")]
+    assert sorted(result.failed) == [site.url(f"/broken/{n}") for n in (1, 3, 5)]
+    assert {type(error) for error in result.failed.values()} == {KeyError}
+    assert result.stats["finish_reason"] == "finished"
 
 
 @pytest.mark.parametrize("by", [-86_400.0, 86_400.0], ids=["back", "ahead"])
