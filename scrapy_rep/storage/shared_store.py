@@ -147,13 +147,8 @@ class SharedStore:
             await maybe_deferred_to_future(lease.renewing)
         if entry is None:
             await call(storage.release_lease, lease.origin, lease.token, otherwise=None)
-            return
-        kept = storable(entry)
-        if kept is not None:
-            octets, until = entry_to_bytes(kept), useful_until(kept, self._terms.unreachable_for)
         else:
-            octets, until = NOT_SHARED, entry.stored.fresh_until if entry.stored is not None else now
-        await call(storage.put_and_release, lease.origin, octets, until - now, lease.token, otherwise=None)
+            await call(self._put_and_release, lease, entry, now, otherwise=None)
 
     async def close(self) -> None:
         """Wait until everything is stored, and close the store, even if it is down. A store that hangs is cut off."""
@@ -172,6 +167,14 @@ class SharedStore:
     async def _take(self, lease: Lease) -> bool:
         lease.is_granted = bool(await self._storage.acquire_lease(lease.origin, lease.token, LEASE_SECONDS))
         return lease.is_granted
+
+    async def _put_and_release(self, lease: Lease, entry: Entry, now: float) -> None:
+        kept = storable(entry)
+        if kept is not None:
+            octets, until = entry_to_bytes(kept), useful_until(kept, self._terms.unreachable_for)
+        else:
+            octets, until = NOT_SHARED, entry.stored.fresh_until if entry.stored is not None else now
+        await self._storage.put_and_release(lease.origin, octets, until - now, lease.token)
 
     async def _get(self, lease: Lease) -> bytes | None:
         return _checked(await self._storage.get(lease.origin))

@@ -24,7 +24,10 @@ from scrapy.utils.test import get_crawler
 from twisted.internet.defer import CancelledError
 
 from scrapy_rep.log import logger_of
+from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.outage import outage_after
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage, storage_of
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
@@ -348,6 +351,21 @@ async def test_a_store_that_returns_str_counts_as_failing(storage_class: type[Ow
     assert lease is not None
     store.give_back(lease)
     await store.close()
+
+
+@in_loop
+async def test_an_entry_that_cannot_be_stored_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    counted = list[str]()
+    store, origin = shared_store(OwnStorage("own:"), counted), Origin.of(A)
+    assert origin is not None
+    _, lease = await store.find_or_lease(origin, None)
+    assert lease is not None
+    unstorable = Answer(origin.robots_url, reason=b"reset")  # type: ignore[arg-type]  # JSON has no bytes
+    store.give_back(lease, Entry(origin.robots_url, outage=outage_after(None, unstorable)))
+    await store.close()
+    (message,) = [record.getMessage() for record in caplog.records if record.name == "scrapy_rep"]
+    assert message.startswith("REP_STORAGE: the store cannot be used (TypeError: Object of type bytes is not JSON")
+    assert counted == ["rep/storage/error"]
 
 
 @over(["sqlite"])
