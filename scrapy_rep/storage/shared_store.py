@@ -87,7 +87,8 @@ class SharedStore:
         Waits while another crawler has the lease, and calls `waits_for_another` then. `known`: the entry that this
         crawler has.
         """
-        lease, entry, waited, pause = Lease(str(origin)), known, 0.0, POLL_FIRST
+        lease, entry, pause = Lease(str(origin)), known, POLL_FIRST
+        wait_until = self._clock.monotonic() + self._longest_wait
         try:
             # `is_to_fetch`: whether this crawler fetches if the entry in the store does not suffice.
             octets, is_to_fetch = await self._breaker.call(self._get_or_lease, lease, otherwise=NO_ANSWER)
@@ -103,12 +104,12 @@ class SharedStore:
                     if lease.is_granted:
                         self._renew_later(lease)
                     return entry, lease
-                if await self._acquire(lease) or waited >= self._longest_wait:
+                if await self._acquire(lease) or self._clock.monotonic() >= wait_until:
                     is_to_fetch = True  # but look once more: the last holder may have just stored its entry
                 else:
                     waits_for_another()
                     await self._clock.sleep(pause)
-                    waited, pause = waited + pause, min(1.5 * pause, POLL_MAX)
+                    pause = min(1.5 * pause, POLL_MAX)
                 octets = await self._breaker.call(self._get, lease, otherwise=None)
         except BaseException:  # the caller was cancelled; the store may have granted the lease
             self.give_back(lease)

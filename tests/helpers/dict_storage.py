@@ -35,7 +35,10 @@ class DictStorage(Storage):
         return sorted(self.entries)
 
 
-def shared_store(storage: Storage, counted: list[str]) -> SharedStore:
+REAL_TIME = Clock(time.time, time.monotonic, asyncio.sleep)
+
+
+def shared_store(storage: Storage, counted: list[str], clock: Clock = REAL_TIME) -> SharedStore:
     """The storage with what a crawl puts around it. `counted` gets the names of the stats."""
 
     class Counts(StatsCollector):
@@ -44,5 +47,4 @@ def shared_store(storage: Storage, counted: list[str]) -> SharedStore:
 
     crawler = get_crawler(Spider)
     crawler.stats = Counts(crawler)
-    clock = Clock(time.time, time.monotonic, asyncio.sleep)
     return SharedStore(crawler, storage, RepSettings.read(Settings()), clock)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from crawling import Time
 from dict_storage import DictStorage, shared_store
 from in_loop import in_loop
 
+from scrapy_rep.clock import Clock
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.storage.shared_store import NOT_SHARED
 
@@ -116,4 +118,32 @@ async def test_a_lease_is_renewed_until_it_is_given_back(
     store.give_back(lease)
     await asyncio.sleep(0.05)
     assert storage.calls[-2:] == ["acquire", "release"]
+    await store.close()
+
+
+class AnswersLate(DictStorage):
+    """Another crawler has the lease, and each call takes four seconds."""
+
+    def __init__(self, time: Time) -> None:
+        super().__init__("own:")
+        self.time = time
+
+    async def get(self, origin: str) -> bytes | None:
+        self.time.now += 4.0
+        return None
+
+    async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
+        self.time.now += 4.0
+        return False
+
+
+@in_loop
+async def test_the_time_of_slow_calls_counts_against_the_longest_wait() -> None:
+    time, origin = Time(), Origin.of("https://a.example")
+    assert origin is not None
+    store, began = shared_store(AnswersLate(time), [], Clock(time, time, time.sleep)), time.now
+    _, lease = await store.find_or_lease(origin, None)
+    assert lease is not None, "this crawler fetches, although the other has the lease"
+    assert store._longest_wait <= time.now - began <= store._longest_wait + 10.0
+    store.give_back(lease)
     await store.close()
