@@ -137,13 +137,11 @@ class SchedulerDoor:
             number = len(left_over)
             logger_of(self._crawler).info("Requests that waited for a robots.txt when this job was killed: %d", number)
         for request in left_over:
-            origin = self._gate.origin_to_await(request)
-            wait = self._waits.begin(request, origin or NO_ORIGIN, self._queues.site_of(request))
+            origin, site = self._gate.origin_to_await(request), self._queues.site_of(request)
             if origin is not None:
-                self._wait(wait)
+                self._wait(self._waits.begin(request, origin, site))
             else:
-                self._waits.end(wait)
-                self._here.add_ready(wait)
+                self._here.add_ready(Wait(request, NO_ORIGIN, self._waits.monotonic(), site=site))
 
     # For requests that are in the downloader.
 
@@ -248,7 +246,8 @@ class SchedulerDoor:
         wait = self._here.take_ready(self._queues.has_room)
         if wait is None:
             return None
-        self._waits.resumed(wait)
+        if wait.origin is not NO_ORIGIN:
+            self._waits.resumed(wait)
         return wait.request
 
     def _wait(self, wait: Wait) -> None:

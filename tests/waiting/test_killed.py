@@ -14,11 +14,13 @@ from crawling import CrawlSpider, SlotByOrigin, crawl
 from job_folder import KEPT, kept_urls, queued_urls
 from processes import crawl_process, crawled
 from pytest_twisted import ensureDeferred
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.asyncio import call_later
 from web import RULES, Web, answer
 
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.signals import request_waited
 
 HELD = answer(RULES, kind="hold")
 
@@ -64,6 +66,27 @@ def test_a_copy_is_deleted_when_its_request_goes_on_and_the_others_stay(web: Web
         assert process.killed()
     assert good.targets[2:] == of_good_paths_by_priority(4)
     assert sorted(kept_urls(tmp_path)) == of_dead
+
+
+@ensureDeferred
+async def test_a_request_of_a_killed_crawl_that_needs_no_robots_txt_does_not_count_as_waiting(
+    web: Web, tmp_path: Path
+) -> None:
+    """The crawl that was killed had a copy of it, for example because its robots.txt was not exempt then."""
+    exempt, other = web.robots([HELD, answer(RULES)]), web.robots([HELD, answer(RULES)])
+    settings = {"JOBDIR": str(tmp_path), "REP_FETCH_RETRIES": 0}
+    with crawl_process([exempt.url("/"), other.url("/")], settings, ready_after=0.1, waited=2) as process:
+        process.until_ready()
+        assert process.killed()
+    waited = list[str]()
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(lambda request: waited.append(request.url), request_waited, weak=False)
+
+    result = await crawl(settings={**settings, "REP_EXEMPT": [exempt.origin]}, prepare=prepare)
+    assert (exempt.targets[1:], other.targets[1:]) == (["/"], ["/robots.txt", "/"])
+    assert waited == [other.url("/")]
+    assert result.stats["rep/waited"] == 1
 
 
 def of_good_paths_by_priority(number: int) -> list[str]:
