@@ -20,7 +20,8 @@ Two origins may redirect to the same URL. Each of them requests that URL itself,
 cookies, on the User-Agent, or on a token in the URL that works only once.
 
 Times are seconds since the epoch, by a clock that may be set at any time. So how long requests wait is a sum of
-durations: those of the requests, and of the pauses between rounds. Waits for a turn or a lease do not count.
+durations: those of the requests, and of the pauses between rounds. Waits for a turn, a lease or a `LookUp` do
+not count.
 """
 
 from __future__ import annotations
@@ -212,7 +213,8 @@ def _follow(
             if answer.status == 304 and validates(validators, answer.caching):
                 confirmed = stored
             else:  # The server confuses its own validators, so the next request has none.
-                answer = yield from _answer(replace(ask, validators=None), retries)
+                again = yield from _answer(replace(ask, validators=None), retries)
+                answer = replace(again, seconds=answer.seconds + again.seconds)
         hops.append(answer)
         if answer.access is not AccessResult.REDIRECT or answer.location is None or len(hops) > terms.max_redirects:
             return _Chain(hops, confirmed)

@@ -580,6 +580,12 @@ def test_when_the_server_is_asked_for_confirmation(
     assert talk.allows == BY_RULES
 
 
+def test_the_time_of_an_answer_that_confirms_nothing_counts_against_the_wait() -> None:
+    known = Entry(ROBOTS, replace(copy_of(until=NOW - 1), forbids_stale=True))
+    talk = Talk(status(412), status(503), known=known, took=1.0)
+    assert talk.times == [0, 1, 5, 15, 30], "rounds begin after 0, 5, 15 and 30 seconds"
+
+
 # The crawl's HTTP cache.
 
 
