@@ -65,10 +65,13 @@ class RobotsSitemapSpider(SitemapSpider):
         results: list[tuple[bool, Any]] = await maybe_deferred_to_future(DeferredList(verdicts, consumeErrors=True))
         known = 0
         for page, (succeeded, result) in zip(pages, results, strict=True):
-            if succeeded:
+            if not succeeded and result.check(IgnoreRequest):  # the crawl closes
+                continue
+            if succeeded and result.policy is not None:
                 known += result.access is not AccessResult.UNREACHABLE
-            elif not result.check(IgnoreRequest):  # IgnoreRequest: the crawl closes
-                self._log.error("%s: skipped %r of start_urls: %s", name, printable(page), result.value)
+            else:  # no robots.txt was fetched
+                why = result.words if succeeded else result.value
+                self._log.error("%s: skipped %r of start_urls: %s", name, printable(page), why)
         if not self.sitemap_urls and not self._has_sitemaps:
             if known:
                 files = counted(known, "robots.txt file")
@@ -79,9 +82,10 @@ class RobotsSitemapSpider(SitemapSpider):
             yield item
 
     def first_pages(self) -> list[str]:
-        """Return one URL of each origin that the spider begins with."""
+        """Return one URL of each origin that the spider begins with, and what is no URL of an origin as it is."""
         pages = self.start_urls or [f"https://{domain}/" for domain in getattr(self, "allowed_domains", None) or ()]
-        return list({Origin.of(page) or page: page for page in pages}.values())
+        origins = dict.fromkeys(Origin.of(str(page)) or str(page) for page in pages)
+        return [f"{origin}/" if isinstance(origin, Origin) else origin for origin in origins]
 
     def crawl_sitemaps(self, robotparser: Any, request: Request) -> None:
         """Crawl the sitemaps of a robots.txt. This is the handler of the signal `robots_parsed`."""

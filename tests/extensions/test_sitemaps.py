@@ -224,13 +224,32 @@ async def test_without_sitemaps_or_start_urls_a_warning_is_logged(
 async def test_a_malformed_start_url_is_logged_and_the_rest_goes_on(web: Web) -> None:
     site = site_with(web, "sitemap: /sitemap.xml\n", "/a")
     extra = site_with(web, "", "/b", at="/extra.xml")
-    urls = [site.url("/"), "a.example", "http://[x/"]
+    urls = [site.url("/"), "a.example", "http://[x/", None, "http:///x", "data:,x"]
     result = await crawl(spider=shop(start_urls=urls, sitemap_urls=[extra.url("/extra.xml")]))
     assert sorted(result.pages) == sorted([site.url("/a"), extra.url("/b")])
-    first, second = result.messages()
+    first, second, *others = result.messages()
     assert first == "Shop: skipped 'a.example' of start_urls: Missing scheme in request url: a.example"
     assert second.startswith("Shop: skipped 'http://[x/' of start_urls: ")
+    assert others == [
+        "Shop: skipped 'None' of start_urls: Missing scheme in request url: None",
+        "Shop: skipped 'http:///x' of start_urls: the URL has no valid host",
+        "Shop: skipped 'data:,x' of start_urls: robots.txt does not apply to it",
+    ]
     assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_a_start_url_may_be_that_of_robots_txt(web: Web) -> None:
+    site = site_with(web, "sitemap: /sitemap.xml\n", "/a")
+    result = await crawl(spider=shop(start_urls=[site.robots_url]))
+    assert (list(result.pages), result.messages()) == ([site.url("/a")], [])
+
+
+@ensureDeferred
+async def test_the_robots_txt_of_an_exempt_start_url_is_not_counted(web: Web) -> None:
+    site = site_with(web, "sitemap: /sitemap.xml\n", "/a")
+    result = await crawl(spider=shop(start_urls=[site.url("/")]), settings={"REP_EXEMPT": [site.origin]})
+    assert result.messages() == [f"Shop: skipped '{site.url('/')}' of start_urls: the crawl exempts it"]
 
 
 @pytest.mark.parametrize(("limit", "last"), [(2, 2), (0, 5)])
@@ -269,7 +288,7 @@ async def test_a_robots_txt_that_has_not_answered_when_the_crawl_closes_is_not_c
 @pytest.mark.parametrize(
     ("attributes", "pages"),
     [
-        ({"start_urls": ["http://a.example/x", "http://a.example/y"]}, ["http://a.example/y"]),
+        ({"start_urls": ["http://a.example/x", "http://a.example/y"]}, ["http://a.example/"]),
         ({"allowed_domains": ["a.example", "b.example"]}, ["https://a.example/", "https://b.example/"]),
         ({"start_urls": ["http://a.example/"], "allowed_domains": ["b.example"]}, ["http://a.example/"]),
         ({"start_urls": ["a.example", "b.example"]}, ["a.example", "b.example"]),
