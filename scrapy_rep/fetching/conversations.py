@@ -42,7 +42,7 @@ from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response
 from scrapy_rep.storage import storage_of
-from scrapy_rep.storage.shared_store import Lease, SharedStore
+from scrapy_rep.storage.shared_store import LeaseClaim, SharedStore
 
 MAX_PROXIES = 10  # proxies that one fetch uses
 FAULT = "Internal error while fetching %s"
@@ -109,10 +109,10 @@ class Conversations:
         if self._store is not None:
             await self._store.close()
 
-    async def hold(
+    async def run(
         self, origin: Origin, before: RobotsPolicy | None, triggers: Triggers, is_awaited: Callable[[], bool]
     ) -> Round:
-        """Hold the conversation to its end. Return its last round, whose policy decides about all requests that have
+        """Run one conversation to its end. Return its last round, whose policy decides about all requests that have
         waited.
 
         `before`: the policy that this crawl had. `triggers`: the requests that need robots.txt. `is_awaited`: whether
@@ -122,12 +122,12 @@ class Conversations:
         now = self._clock.now
         steps = conversation(origin, before.entry if before is not None else None, now(), self._terms)
         cookies = Cookies()
-        lease: Lease | None = None
+        claim: LeaseClaim | None = None
         step = next(steps)
         try:
             while True:
                 if isinstance(step, Find):
-                    found, lease = await self._find(origin, step)
+                    found, claim = await self._find(origin, step)
                     step = steps.send(found)
                 elif isinstance(step, Ask):
                     if step.reason:
@@ -139,8 +139,8 @@ class Conversations:
                 elif isinstance(step, LookUp):
                     step = steps.send(await self._look_up(origin, step.host, triggers.current))
                 else:
-                    self._give_back(lease, step.shared)
-                    lease = None
+                    self._give_back(claim, step.shared)
+                    claim = None
                     pause = step.pause if is_awaited() and not self._is_closing else None
                     self._report(origin, step, triggers.current, pause)
                     self.turns.withdraw(origin)  # it needs no turn during a pause, even if it has not had one yet
@@ -149,7 +149,7 @@ class Conversations:
                     triggers.go_on()
                     step = steps.send(now())
         finally:
-            self._give_back(lease)
+            self._give_back(claim)
         policy = step.policy
         if before is not None and before.state is State.AGEING and step.hops and policy.entry.outage is None:
             self._count("rep/refreshed")
@@ -167,13 +167,13 @@ class Conversations:
         self._pauses.discard(pause)
         return not self._is_closing
 
-    async def _find(self, origin: Origin, step: Find) -> tuple[Found, Lease | None]:
-        """Look in the store. Return what was found, and the lease if this crawler has to fetch."""
+    async def _find(self, origin: Origin, step: Find) -> tuple[Found, LeaseClaim | None]:
+        """Look in the store. Return what was found, and a claim to the lease if this crawler has to fetch."""
         if self._store is None:
             return Found(step.known, is_to_fetch=True, at=self._clock.now()), None
-        entry, lease = await self._store.find_or_lease(origin, step.known, partial(self.turns.withdraw, origin))
-        self._count("rep/storage/miss" if lease is not None else "rep/storage/hit")
-        return Found(entry, is_to_fetch=lease is not None, at=self._clock.now()), lease
+        entry, claim = await self._store.find_or_claim(origin, step.known, partial(self.turns.withdraw, origin))
+        self._count("rep/storage/miss" if claim is not None else "rep/storage/hit")
+        return Found(entry, is_to_fetch=claim is not None, at=self._clock.now()), claim
 
     async def _ask(
         self, origin: Origin, ask: Ask, trigger: Request, cookies: Cookies, is_awaited: Callable[[], bool]
@@ -186,7 +186,7 @@ class Conversations:
             await self._clock.sleep(ask.pause)
         response = None
         try:
-            async with self.turns.turn(origin, trigger.priority, is_repeated=ask.is_repeated):
+            async with self.turns.turn(origin, trigger.priority, was_requested_before=ask.was_requested_before):
                 received, response = await self._fetcher.fetch(ask, trigger, cookies)
         except CANCELLATIONS:
             if self._is_closing and not is_awaited():
@@ -206,7 +206,7 @@ class Conversations:
         """Return the host's addresses; none if they are not found within REP_FETCH_TIMEOUT."""
         thread = OwnThread()  # of this look-up alone, because a name server may hang
         try:
-            async with self.turns.turn(origin, trigger.priority, is_repeated=True):
+            async with self.turns.turn(origin, trigger.priority, was_requested_before=True):
                 found = await within(self._lookup_timeout, thread.run(socket.getaddrinfo, host, None), TimeoutError())
         except (OSError, UnicodeError):  # the error of a time-out is an OSError
             return ()
@@ -214,9 +214,9 @@ class Conversations:
             thread.close()
         return [str(address[0]) for *_, address in found]
 
-    def _give_back(self, lease: Lease | None, entry: Entry | None = None) -> None:
-        if lease is not None and self._store is not None:
-            self._store.give_back(lease, entry)
+    def _give_back(self, claim: LeaseClaim | None, entry: Entry | None = None) -> None:
+        if claim is not None and self._store is not None:
+            self._store.give_back(claim, entry)
 
     # What became known is reported.
 

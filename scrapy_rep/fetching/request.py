@@ -129,7 +129,7 @@ def new_download(ask: Ask, trigger: Request, crawler: Crawler, settings: RepSett
         ROBOTS_TXT_REQUEST: number,
         "download_timeout": settings.fetch_timeout,
     }
-    if ask.is_repeated and not offline:
+    if ask.was_requested_before and not offline:
         meta["dont_cache"] = True
     if _host(url) == _host(trigger.url):  # a host that the robots.txt is redirected to has a pace of its own
         meta.update(_copied(trigger.meta, PACE_META))

@@ -149,7 +149,7 @@ class Resolver:
             before = self._memory.recall(origin, self._now())
             if before is None or before.refetch is FETCH_FIRST:
                 self._count("rep/cache/miss")
-            last = await self._conversations.hold(origin, before, fetch.triggers, fetch.is_awaited)
+            last = await self._conversations.run(origin, before, fetch.triggers, fetch.is_awaited)
             policy = last.policy
             self._memory.put(origin, last.for_memory, policy.at)
         except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and refuses requests

@@ -22,7 +22,7 @@ from twisted.internet.defer import Deferred
 from scrapy_rep.protocol.origin import Origin
 
 SLOW_AFTER = 0.5  # seconds after which a request that has begun is slow
-REPEATED_EVERY = 8  # every eighth turn goes to a repeated request, if one waits
+REPEATED_EVERY = 8  # every eighth turn goes to a robots.txt that was requested before, if one waits
 # While MAX_STARTING * REP_FETCH_CONCURRENCY fetches need a turn soon, no other fetch should begin: it would wait long.
 MAX_STARTING = 2
 MAX_SLOW = 1_000  # slow requests under way; each takes a socket
@@ -36,8 +36,8 @@ class _Turn:
 
     origin: Origin
     """The origin whose robots.txt is fetched."""
-    is_repeated: bool
-    """Whether the request is a retry, or an earlier request for this robots.txt is known."""
+    was_requested_before: bool
+    """Whether this robots.txt was requested before, in the same fetch or earlier."""
     given: Deferred[None] = field(default_factory=Deferred)
     """Fires when the request may begin."""
     timer: CallLaterResult | None = None
@@ -48,8 +48,9 @@ class FetchTurns:
     """Gives turns to requests for a robots.txt, at most `limit` at a time.
 
     Each robots.txt is fetched because of another request. The priority of that request decides which turn is next: the
-    highest first, and the oldest first if priorities are equal. But every eighth turn (REPEATED_EVERY) goes to the
-    repeated request that has waited longest. So known origins are fetched again, whatever the priorities.
+    highest first, and the oldest first if priorities are equal. But every eighth turn (REPEATED_EVERY) goes to a
+    robots.txt that was requested before: to the request that has waited longest. So known origins are fetched again,
+    whatever the priorities.
     """
 
     def __init__(self, limit: int, on_change: Callable[[], None]) -> None:
@@ -82,12 +83,12 @@ class FetchTurns:
             self.on_change()
 
     @asynccontextmanager
-    async def turn(self, origin: Origin, priority: int, *, is_repeated: bool) -> AsyncIterator[None]:
+    async def turn(self, origin: Origin, priority: int, *, was_requested_before: bool) -> AsyncIterator[None]:
         """Wait for a turn. It ends with the `async with` block."""
-        turn = _Turn(origin, is_repeated)
+        turn = _Turn(origin, was_requested_before)
         place = -priority, next(self._arrivals), turn
         insort(self._line, place)
-        if is_repeated:
+        if was_requested_before:
             self.withdraw(origin)
         else:
             self._starting.add(origin)
@@ -121,7 +122,9 @@ class FetchTurns:
             return None
         place = self._line[0]
         if self._given % REPEATED_EVERY == 0:
-            place = min((place for place in self._line if place[-1].is_repeated), key=itemgetter(1), default=place)
+            place = min(
+                (place for place in self._line if place[-1].was_requested_before), key=itemgetter(1), default=place
+            )
         self._line.remove(place)
         return place[-1]
 

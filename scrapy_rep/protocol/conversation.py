@@ -43,6 +43,7 @@ from scrapy_rep.protocol.status_policy import StatusRow, judge
 from scrapy_rep.protocol.words import AccessResult, Basis
 
 RETRY_DELAY = 1.0  # seconds before the same URL is requested again
+ONE_ROUND = -1.0  # stands for the seconds that are left if requests wait for one round only
 
 
 class Terms(NamedTuple):
@@ -94,9 +95,9 @@ class Ask:
     url: str
     validators: Caching | None = None
     """The validators of a stored answer, to ask whether that answer is still valid (RFC 9111 4.3.1)."""
-    is_repeated: bool = False
-    """Whether this is a retry, or this robots.txt was requested before. Such a request skips HttpCacheMiddleware,
-    except offline."""
+    was_requested_before: bool = False
+    """Whether this robots.txt was requested before, in this conversation or earlier. Such a request skips
+    HttpCacheMiddleware, except offline."""
     must_be_public: bool = False
     """Whether an answer from a private address is dropped (`redirect_target`)."""
     reason: str = ""
@@ -148,7 +149,7 @@ def conversation(
             if known is None or found.is_to_fetch:
                 outage = known.outage_at(now) if known is not None else None
                 if outage is not None and not outage.has_backoff:
-                    left = -1.0  # other requests have waited in vain, so these wait for one round
+                    left = ONE_ROUND  # other requests have waited in vain
                 known, chain = yield from _fetch(origin, known, terms, retries)
                 now = chain.hops[-1].ended_at
         policy = terms.policy_at(known, now)
@@ -180,7 +181,7 @@ def _fetch(
     origin: Origin, known: Entry | None, terms: Terms, retries: int
 ) -> Generator[Ask | LookUp, Any, tuple[Entry, _Chain]]:
     """Fetch robots.txt. Return the new entry, and the last answers. `known`: the latest entry that any crawler has."""
-    chain = yield from _follow(origin, known, terms, retries, is_repeated=known is not None)
+    chain = yield from _follow(origin, known, terms, retries, was_requested_before=known is not None)
     entry = _entry_after(origin, known, chain, terms)
     if chain.is_replayed and (
         entry.outage is not None or terms.policy_at(entry, chain.hops[-1].ended_at).refetch is Refetch.FIRST
@@ -188,13 +189,13 @@ def _fetch(
         # The replay is a failure, or too old to decide. If it is only too old, it is what is `known` before the second
         # fetch. The server may confirm it. If the second fetch fails, its rules may still be obeyed.
         known = entry if entry.stored is not None else known
-        chain = yield from _follow(origin, known, terms, retries, is_repeated=True)
+        chain = yield from _follow(origin, known, terms, retries, was_requested_before=True)
         entry = _entry_after(origin, known, chain, terms)
     return entry, chain
 
 
 def _follow(
-    origin: Origin, known: Entry | None, terms: Terms, retries: int, *, is_repeated: bool
+    origin: Origin, known: Entry | None, terms: Terms, retries: int, *, was_requested_before: bool
 ) -> Generator[Ask | LookUp, Any, _Chain]:
     """Request robots.txt, and the URLs that it redirects to."""
     stored = known.stored if known is not None else None
@@ -206,7 +207,7 @@ def _follow(
             must_be_public, private = yield from check_of_addresses(hops[-1], origin, url)
         if private is not None:
             return _Chain([*hops, dropped_answer(url, private, hops[-1].ended_at)], None)
-        ask = Ask(url, validators, is_repeated, must_be_public)
+        ask = Ask(url, validators, was_requested_before, must_be_public)
         answer = yield from _answer(ask, retries)
         confirmed = None
         if validators is not None and answer.status in {304, 412}:
@@ -239,7 +240,7 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
             break
         # While the process was stopped, nobody has waited for this site.
         seconds = 0.0 if answer.noticed_late else seconds + pause
-        answer = yield replace(ask, is_repeated=True, reason=answer.reason, pause=pause)
+        answer = yield replace(ask, was_requested_before=True, reason=answer.reason, pause=pause)
         seconds += answer.seconds
     return answer if seconds == answer.seconds else replace(answer, seconds=seconds)
 

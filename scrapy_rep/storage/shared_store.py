@@ -51,8 +51,8 @@ NOT_SHARED = b"\x00"
 
 
 @dataclass
-class Lease:
-    """The lease that this crawler has on an origin, or that it tries to get."""
+class LeaseClaim:
+    """This crawler's claim to the lease on an origin, which the store grants or refuses."""
 
     origin: str
     token: str = field(default_factory=lambda: uuid4().hex)
@@ -75,44 +75,44 @@ class SharedStore:
         self._longest_wait = (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE_SECONDS
         self._under_way: set[Deferred[None]] = set()
 
-    async def find_or_lease(
+    async def find_or_claim(
         self,
         origin: Origin,
         known: Entry | None,
         waits_for_another: Callable[[], None] = lambda: None,
-    ) -> tuple[Entry | None, Lease | None]:
-        """The latest entry of any crawler and, if this crawler has to fetch, a Lease, which the caller always gives
-        back. `Lease.is_granted` says whether the store granted it.
+    ) -> tuple[Entry | None, LeaseClaim | None]:
+        """The latest entry of any crawler and, if this crawler has to fetch, a claim, which the caller always gives
+        back. `is_granted` says whether the store granted the lease.
 
         Waits while another crawler has the lease, and calls `waits_for_another` then. `known`: the entry that this
         crawler has.
         """
-        lease, entry, pause = Lease(str(origin)), known, POLL_FIRST
+        claim, entry, pause = LeaseClaim(str(origin)), known, POLL_FIRST
         wait_until = self._clock.monotonic() + self._longest_wait
         try:
             # `is_to_fetch`: whether this crawler fetches if the entry in the store does not suffice.
-            octets, is_to_fetch = await self._breaker.call(self._get_or_lease, lease, otherwise=NO_ANSWER)
+            octets, is_to_fetch = await self._breaker.call(self._get_or_lease, claim, otherwise=NO_ANSWER)
             while True:
                 stored = self._read(origin, octets)
                 entry = latest(entry, stored)
                 if entry is not None and not self._terms.policy_at(entry, self._clock.now()).is_fetch_due:
                     if is_to_fetch:  # another crawler has just stored its entry
-                        self.give_back(lease)
+                        self.give_back(claim)
                     return entry, None
                 has_no_backoff = stored is not None and stored.outage is not None and not stored.outage.has_backoff
                 if is_to_fetch or has_no_backoff or octets == NOT_SHARED:
-                    if lease.is_granted:
-                        self._renew_later(lease)
-                    return entry, lease
-                if await self._acquire(lease) or self._clock.monotonic() >= wait_until:
+                    if claim.is_granted:
+                        self._renew_later(claim)
+                    return entry, claim
+                if await self._acquire(claim) or self._clock.monotonic() >= wait_until:
                     is_to_fetch = True  # but look once more: the last holder may have just stored its entry
                 else:
                     waits_for_another()
                     await self._clock.sleep(pause)
                     pause = min(1.5 * pause, POLL_MAX)
-                octets = await self._breaker.call(self._get, lease, otherwise=None)
+                octets = await self._breaker.call(self._get, claim, otherwise=None)
         except BaseException:  # the caller was cancelled; the store may have granted the lease
-            self.give_back(lease)
+            self.give_back(claim)
             raise
 
     def _read(self, origin: Origin, octets: bytes | None) -> Entry | None:
@@ -121,35 +121,35 @@ class SharedStore:
         entry = entry_from_bytes(octets, origin.robots_url, self._terms.body_limit)
         return entry if entry is not None and is_judged_by(entry, self._terms.status_policy) else None
 
-    def _renew_later(self, lease: Lease) -> None:
-        lease.timer = call_later(RENEW_EVERY, self._renew, lease)
+    def _renew_later(self, claim: LeaseClaim) -> None:
+        claim.timer = call_later(RENEW_EVERY, self._renew, claim)
 
-    def _renew(self, lease: Lease) -> None:
-        if lease.renewing is None or lease.renewing.called:  # if the store hangs, the last renewal has not ended
-            lease.renewing = deferred_from_coro(self._acquire(lease))
-            lease.renewing.addErrback(lambda _failure: None)  # only a cancellation comes here
-        self._renew_later(lease)
+    def _renew(self, claim: LeaseClaim) -> None:
+        if claim.renewing is None or claim.renewing.called:  # if the store hangs, the last renewal has not ended
+            claim.renewing = deferred_from_coro(self._acquire(claim))
+            claim.renewing.addErrback(lambda _failure: None)  # only a cancellation comes here
+        self._renew_later(claim)
 
-    def give_back(self, lease: Lease, entry: Entry | None = None) -> None:
+    def give_back(self, claim: LeaseClaim, entry: Entry | None = None) -> None:
         """Store the entry, and then release the lease, so that the next crawler with the lease finds the entry.
 
         This happens in the background; `close` waits for its end. `entry` is None if nothing was fetched, if the fetch
         was cancelled, or if it says nothing about the site (`Round.shared`). Then the stored entry stays.
         """
-        giving_back = deferred_from_coro(self._give_back(lease, entry, self._clock.now()))
+        giving_back = deferred_from_coro(self._give_back(claim, entry, self._clock.now()))
         self._under_way.add(giving_back)
         giving_back.addBoth(lambda _: self._under_way.discard(giving_back))
 
-    async def _give_back(self, lease: Lease, entry: Entry | None, now: float) -> None:
+    async def _give_back(self, claim: LeaseClaim, entry: Entry | None, now: float) -> None:
         call, storage = self._breaker.call, self._storage
-        if lease.timer is not None:
-            lease.timer.cancel()
-        if lease.renewing is not None:  # if this renewal ended after the release, it would take the lease again
-            await maybe_deferred_to_future(lease.renewing)
+        if claim.timer is not None:
+            claim.timer.cancel()
+        if claim.renewing is not None:  # if this renewal ended after the release, it would take the lease again
+            await maybe_deferred_to_future(claim.renewing)
         if entry is None:
-            await call(storage.release_lease, lease.origin, lease.token, otherwise=None)
+            await call(storage.release_lease, claim.origin, claim.token, otherwise=None)
         else:
-            await call(self._put_and_release, lease, entry, now, otherwise=None)
+            await call(self._put_and_release, claim, entry, now, otherwise=None)
 
     async def close(self) -> None:
         """Wait until everything is stored, and close the store, even if it is down. A store that hangs is cut off."""
@@ -162,28 +162,28 @@ class SharedStore:
 
     # Calls of the store.
 
-    async def _acquire(self, lease: Lease) -> bool:
-        return await self._breaker.call(self._take, lease, otherwise=True)
+    async def _acquire(self, claim: LeaseClaim) -> bool:
+        return await self._breaker.call(self._take, claim, otherwise=True)
 
-    async def _take(self, lease: Lease) -> bool:
-        lease.is_granted = bool(await self._storage.acquire_lease(lease.origin, lease.token, LEASE_SECONDS))
-        return lease.is_granted
+    async def _take(self, claim: LeaseClaim) -> bool:
+        claim.is_granted = bool(await self._storage.acquire_lease(claim.origin, claim.token, LEASE_SECONDS))
+        return claim.is_granted
 
-    async def _put_and_release(self, lease: Lease, entry: Entry, now: float) -> None:
+    async def _put_and_release(self, claim: LeaseClaim, entry: Entry, now: float) -> None:
         kept = storable(entry)
         if kept is not None:
             octets, until = entry_to_bytes(kept), useful_until(kept, self._terms.unreachable_for)
         else:
             octets, until = NOT_SHARED, entry.stored.fresh_until if entry.stored is not None else now
-        await self._storage.put_and_release(lease.origin, octets, until - now, lease.token)
+        await self._storage.put_and_release(claim.origin, octets, until - now, claim.token)
 
-    async def _get(self, lease: Lease) -> bytes | None:
-        return _checked(await self._storage.get(lease.origin))
+    async def _get(self, claim: LeaseClaim) -> bytes | None:
+        return _checked(await self._storage.get(claim.origin))
 
-    async def _get_or_lease(self, lease: Lease) -> tuple[bytes | None, bool]:
-        octets, is_granted = await self._storage.get_or_lease(lease.origin, lease.token, LEASE_SECONDS)
-        lease.is_granted = bool(is_granted)
-        return _checked(octets), lease.is_granted
+    async def _get_or_lease(self, claim: LeaseClaim) -> tuple[bytes | None, bool]:
+        octets, is_granted = await self._storage.get_or_lease(claim.origin, claim.token, LEASE_SECONDS)
+        claim.is_granted = bool(is_granted)
+        return _checked(octets), claim.is_granted
 
 
 def _checked(value: object) -> bytes | None:

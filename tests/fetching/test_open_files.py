@@ -26,7 +26,7 @@ async def test_slow_fetches_leave_files_for_pages(monkeypatch: pytest.MonkeyPatc
 
     async def fetch() -> None:
         nonlocal under_way
-        await held.enter_async_context(fetch_turns.turn(ORIGIN, 0, is_repeated=True))  # and it never ends
+        await held.enter_async_context(fetch_turns.turn(ORIGIN, 0, was_requested_before=True))  # and it never ends
         under_way += 1
 
     fetches = [deferred_from_coro(fetch()) for _ in range(300)]

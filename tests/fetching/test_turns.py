@@ -133,12 +133,14 @@ class StandingTurns(FetchTurns):
         self.held = AsyncExitStack()  # no request ends
         super().__init__(limit, lambda: None)
 
-    def ask(self, *names: str, priority: int = 0, is_repeated: bool = False) -> None:
+    def ask(self, *names: str, priority: int = 0, was_requested_before: bool = False) -> None:
         for name in names:
-            deferred_from_coro(self._ask(name, priority, is_repeated)).addErrback(lambda _failure: None)
+            deferred_from_coro(self._ask(name, priority, was_requested_before)).addErrback(lambda _failure: None)
 
-    async def _ask(self, name: str, priority: int, is_repeated: bool) -> None:
-        await self.held.enter_async_context(self.turn(Origin("https", name, None), priority, is_repeated=is_repeated))
+    async def _ask(self, name: str, priority: int, was_requested_before: bool) -> None:
+        await self.held.enter_async_context(
+            self.turn(Origin("https", name, None), priority, was_requested_before=was_requested_before)
+        )
         self.begun.append(name)
 
     async def pass_time(self, seconds: float) -> None:
@@ -182,7 +184,7 @@ async def test_the_priority_of_the_request_comes_before_its_arrival() -> None:
 async def test_no_turn_stays_in_the_line_when_it_is_given_or_cancelled() -> None:
     turns = StandingTurns(1)
     turns.ask("first", *(f"high{n}" for n in range(20)), priority=10)
-    turns.ask("retry", is_repeated=True)
+    turns.ask("retry", was_requested_before=True)
     for _ in range(9):
         await turns.pass_time(0.5)
     assert "retry" in turns.begun
@@ -219,7 +221,7 @@ async def test_a_request_is_slow_after_half_a_second() -> None:
 async def test_a_known_origin_is_fetched_again_however_many_new_ones_hang(limit: int) -> None:
     turns = StandingTurns(limit)
     turns.ask(*["new"] * 400)
-    turns.ask("known", is_repeated=True)
+    turns.ask("known", was_requested_before=True)
     while "known" not in turns.begun:
         await turns.pass_time(0.5)
     assert turns.clock.seconds() <= 4.0, "one turn in eight is for known origins"
@@ -230,7 +232,7 @@ async def test_a_known_origin_is_fetched_again_however_many_new_ones_hang(limit:
 async def test_known_origins_wait_in_the_same_line() -> None:
     turns = StandingTurns(1)
     turns.ask("first")
-    turns.ask("known", is_repeated=True)
+    turns.ask("known", was_requested_before=True)
     turns.ask("new")
     for _ in range(3):
         await turns.pass_time(0.5)
@@ -241,7 +243,7 @@ async def test_known_origins_wait_in_the_same_line() -> None:
 async def test_one_turn_in_eight_goes_to_a_known_origin_whatever_the_priorities() -> None:
     turns = StandingTurns(1)
     turns.ask("first")
-    turns.ask(*["known"] * 20, is_repeated=True)
+    turns.ask(*["known"] * 20, was_requested_before=True)
     turns.ask(*["new"] * 20, priority=10)
     for _ in range(16):
         await turns.pass_time(0.5)
@@ -252,8 +254,8 @@ async def test_one_turn_in_eight_goes_to_a_known_origin_whatever_the_priorities(
 async def test_every_eighth_turn_goes_to_the_known_origin_that_has_waited_longest() -> None:
     turns = StandingTurns(1)
     turns.ask("first")
-    turns.ask("known", priority=-5, is_repeated=True)
-    turns.ask(*["urgent"] * 20, is_repeated=True)
+    turns.ask("known", priority=-5, was_requested_before=True)
+    turns.ask(*["urgent"] * 20, was_requested_before=True)
     turns.ask(*["new"] * 20, priority=10)
     while "known" not in turns.begun:
         await turns.pass_time(0.5)
@@ -264,7 +266,7 @@ async def test_every_eighth_turn_goes_to_the_known_origin_that_has_waited_longes
 async def test_a_request_that_is_cancelled_while_it_waits_takes_no_turn() -> None:
     turns = StandingTurns(1)
     turns.ask("first")
-    waiting = deferred_from_coro(turns._ask("cancelled", 0, is_repeated=False))
+    waiting = deferred_from_coro(turns._ask("cancelled", 0, was_requested_before=False))
     turns.ask("next")
     await sleep(0)
     waiting.addErrback(lambda _failure: None).cancel()

@@ -302,7 +302,7 @@ def test_which_requests_are_repeated_at_once(failure: Answer, times: list[float]
 def test_each_hop_of_a_redirect_has_its_own_retries_and_later_requests_skip_the_http_cache() -> None:
     talk = Talk(status(500), to("https://b.example/"), status(500), rules(), terms=RETRIES)
     assert talk.times == [0, 1, 1, 2]
-    assert [(ask.is_repeated, ask.reason) for ask in talk.asked] == [
+    assert [(ask.was_requested_before, ask.reason) for ask in talk.asked] == [
         (False, ""),
         (True, "HTTP 500"),
         (False, ""),
@@ -549,7 +549,7 @@ def test_an_entry_keeps_what_an_answer_means_and_not_its_body(answer: Answer) ->
 def test_a_stored_answer_is_confirmed() -> None:
     talk = Talk(status(304, caching=Caching(max_age=7_200.0)), known=KNOWN)
     (ask,) = talk.asked
-    assert (ask.validators, ask.is_repeated) == (ETAG, True)
+    assert (ask.validators, ask.was_requested_before) == (ETAG, True)
     stored, last = talk.entry.stored, talk.rounds[-1]
     assert stored is not None
     assert (last.is_confirmed, stored.robots, stored.sha256) == (True, KNOWN.stored and KNOWN.stored.robots, "1" * 64)
@@ -603,7 +603,7 @@ def test_the_time_of_an_answer_that_confirms_nothing_counts_against_the_wait() -
 )
 def test_a_replay_that_cannot_decide_is_requested_past_the_http_cache(replay: Answer, repeated: list[bool]) -> None:
     talk = Talk(replay, rules(), terms=TERMS._replace(unreachable_wait=0.0))
-    assert [ask.is_repeated for ask in talk.asked] == repeated
+    assert [ask.was_requested_before for ask in talk.asked] == repeated
 
 
 def test_rules_that_were_replayed_too_late_are_obeyed_if_the_server_is_down() -> None:

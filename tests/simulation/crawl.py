@@ -206,10 +206,10 @@ def noted(what: str, method: Callable[..., Any], component: Any, request: Reques
     return method(component, request)
 
 
-async def numbered_hold(hold: Callable[..., Any], *args: Any) -> Any:
+async def numbered_run(run: Callable[..., Any], *args: Any) -> Any:
     """Give the fetch a number. All tasks that it begins have it."""
     FETCH_NUMBER.set(next(FETCH_NUMBERS))
-    return await hold(*args)
+    return await run(*args)
 
 
 async def spied_download_async(download_async: Callable[..., Any], engine: Any, request: Request) -> Any:
@@ -223,7 +223,7 @@ wrap(ScrapyPriorityQueue, "push", partial(noted, "queued"))
 wrap(Downloader, "fetch", partial(noted, "entered"))
 wrap(Downloader, "_enqueue_request", partial(noted, "allowed"))  # the request has passed all downloader middlewares
 wrap(ExecutionEngine, "download_async", spied_download_async)
-wrap(Conversations, "hold", numbered_hold)
+wrap(Conversations, "run", numbered_run)
 
 
 def simulate(case: dict[str, Any]) -> Simulation:

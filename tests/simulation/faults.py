@@ -60,7 +60,7 @@ def turns_as_a_stack(original: Original, turns: Any, *args: Any, **kwargs: Any) 
 @fault(FetchTurns, "_next")
 def known_origins_wait_behind_new_ones(original: Original, turns: Any) -> Any:
     """A retry or a later round has its turn only when no first request waits."""
-    waiting = [(turn.is_repeated, *place, turn) for *place, turn in turns._line if not turn.given.called]
+    waiting = [(turn.was_requested_before, *place, turn) for *place, turn in turns._line if not turn.given.called]
     return min(waiting)[-1] if waiting else None
 
 
@@ -195,4 +195,4 @@ def fetches_are_not_shared(original: Original, resolver: Any, origin: Any, fetch
     """One origin in ten is fetched twice at the same time."""
     original(resolver, origin, fetch)
     if random.random() < 0.1:
-        resolver.more = asyncio.ensure_future(resolver._conversations.hold(origin, None, fetch.triggers, lambda: False))
+        resolver.more = asyncio.ensure_future(resolver._conversations.run(origin, None, fetch.triggers, lambda: False))

@@ -40,7 +40,7 @@ async def test_a_fetch_that_is_cancelled_while_it_asks_for_the_lease_gives_it_ba
     store = shared_store(storage, counted)
     origin = Origin.of("https://a.example")
     assert origin is not None
-    asking = asyncio.ensure_future(store.find_or_lease(origin, None))
+    asking = asyncio.ensure_future(store.find_or_claim(origin, None))
     await storage.taken.wait()
     assert storage.holder
     asking.cancel()
@@ -86,7 +86,7 @@ async def test_a_lease_that_was_never_granted_is_not_renewed(
     storage = storage_class()
     store, origin = shared_store(storage, []), Origin.of("https://a.example")
     assert origin is not None
-    _, lease = await store.find_or_lease(origin, None)
+    _, lease = await store.find_or_claim(origin, None)
     assert lease is not None, "this crawler fetches all the same"
     await asyncio.sleep(0.1)
     assert storage.calls == []
@@ -111,7 +111,7 @@ async def test_a_lease_is_renewed_until_it_is_given_back(
     storage = storage_class()
     store, origin = shared_store(storage, []), Origin.of("https://a.example")
     assert origin is not None
-    _, lease = await store.find_or_lease(origin, None)
+    _, lease = await store.find_or_claim(origin, None)
     assert lease is not None
     while len(storage.calls) < 5:  # noqa: ASYNC110 - the store has no event
         await asyncio.sleep(0.01)
@@ -142,7 +142,7 @@ async def test_the_time_of_slow_calls_counts_against_the_longest_wait() -> None:
     time, origin = Time(), Origin.of("https://a.example")
     assert origin is not None
     store, began = shared_store(AnswersLate(time), [], Clock(time, time, time.sleep)), time.now
-    _, lease = await store.find_or_lease(origin, None)
+    _, lease = await store.find_or_claim(origin, None)
     assert lease is not None, "this crawler fetches, although the other has the lease"
     assert store._longest_wait <= time.now - began <= store._longest_wait + 10.0
     store.give_back(lease)

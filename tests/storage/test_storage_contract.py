@@ -346,7 +346,7 @@ async def test_a_store_that_returns_str_counts_as_failing(storage_class: type[Ow
     await storage.put(A, b"x", FOR_LONG)
     store, origin = shared_store(storage, counted), Origin.of(A)
     assert origin is not None
-    entry, lease = await store.find_or_lease(origin, None)
+    entry, lease = await store.find_or_claim(origin, None)
     assert (entry, counted) == (None, ["rep/storage/error"])
     assert lease is not None
     store.give_back(lease)
@@ -358,7 +358,7 @@ async def test_an_entry_that_cannot_be_stored_is_logged_and_counted(caplog: pyte
     counted = list[str]()
     store, origin = shared_store(OwnStorage("own:"), counted), Origin.of(A)
     assert origin is not None
-    _, lease = await store.find_or_lease(origin, None)
+    _, lease = await store.find_or_claim(origin, None)
     assert lease is not None
     unstorable = Answer(origin.robots_url, reason=b"reset")  # type: ignore[arg-type]  # JSON has no bytes
     store.give_back(lease, Entry(origin.robots_url, outage=outage_after(None, unstorable)))

@@ -99,7 +99,7 @@ async def test_if_the_fetch_has_an_internal_error_each_request_is_refused_once(
 ) -> None:
     """No request goes on without a verdict, and none waits until the crawl closes."""
     site, other = web.robots(RULES), web.robots(answer(RULES, delay=0.3))
-    policy, told = Conversations.hold, []
+    policy, told = Conversations.run, []
 
     async def fails(self: Conversations, origin: Any, *args: Any) -> Any:
         if f"{origin}" == other.origin:
@@ -107,7 +107,7 @@ async def test_if_the_fetch_has_an_internal_error_each_request_is_refused_once(
         await sleep(0.1)
         raise error
 
-    monkeypatch.setattr(Conversations, "hold", fails)
+    monkeypatch.setattr(Conversations, "run", fails)
 
     def prepare(crawler: Crawler) -> None:
         crawler.signals.connect(lambda request: told.append(request.url), request_forbidden, weak=False)
@@ -158,7 +158,7 @@ async def test_an_internal_error_keeps_good_rules_and_else_counts_as_an_outage(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site, time = web.robots(RULES), Time()
-    policy = Conversations.hold
+    policy = Conversations.run
     fetches: list[int] = []
 
     async def fails(self: Conversations, *args: Any) -> Any:
@@ -167,7 +167,7 @@ async def test_an_internal_error_keeps_good_rules_and_else_counts_as_an_outage(
             raise ValueError
         return await policy(self, *args)
 
-    monkeypatch.setattr(Conversations, "hold", fails)
+    monkeypatch.setattr(Conversations, "run", fails)
     fetched_in_background = 0.95 * DAY
     spider = in_turn(time, fetched_in_background, 0, DAY, 0, 6, 0, note=lambda end: (end, len(fetches)))
     result = await crawl(site.url("/"), spider=spider, settings=with_clock(time))
