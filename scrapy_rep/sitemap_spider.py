@@ -82,7 +82,7 @@ class RobotsSitemapSpider(SitemapSpider):
             yield item
 
     def first_pages(self) -> list[str]:
-        """Return one URL of each origin that the spider begins with, and what is no URL of an origin as it is."""
+        """Return one URL of each origin that the spider begins with, and each value that is no URL of an origin."""
         pages = self.start_urls or [f"https://{domain}/" for domain in getattr(self, "allowed_domains", None) or ()]
         origins = dict.fromkeys(Origin.of(str(page)) or str(page) for page in pages)
         return [f"{origin}/" if isinstance(origin, Origin) else origin for origin in origins]
