@@ -54,7 +54,7 @@ NOT_SHARED = b"\x00"
 class LeaseClaim:
     """This crawler's claim to the lease on an origin, which the store grants or refuses."""
 
-    origin: str
+    origin: Origin
     token: str = field(default_factory=lambda: uuid4().hex)
     is_granted: bool = False
     """Whether the store granted the lease when this crawler last asked."""
@@ -87,7 +87,7 @@ class SharedStore:
         Waits while another crawler has the lease, and calls `waits_for_another` then. `known`: the entry that this
         crawler has.
         """
-        claim, entry, pause = LeaseClaim(str(origin)), known, POLL_FIRST
+        claim, entry, pause = LeaseClaim(origin), known, POLL_FIRST
         wait_until = self._clock.monotonic() + self._longest_wait
         try:
             # `is_to_fetch`: whether this crawler fetches if the entry in the store does not suffice.
@@ -147,7 +147,7 @@ class SharedStore:
         if claim.renewing is not None:  # if this renewal ended after the release, it would take the lease again
             await maybe_deferred_to_future(claim.renewing)
         if entry is None:
-            await call(storage.release_lease, claim.origin, claim.token, otherwise=None)
+            await call(storage.release_lease, str(claim.origin), claim.token, otherwise=None)
         else:
             await call(self._put_and_release, claim, entry, now, otherwise=None)
 
@@ -166,22 +166,25 @@ class SharedStore:
         return await self._breaker.call(self._take, claim, otherwise=True)
 
     async def _take(self, claim: LeaseClaim) -> bool:
-        claim.is_granted = bool(await self._storage.acquire_lease(claim.origin, claim.token, LEASE_SECONDS))
+        claim.is_granted = bool(await self._storage.acquire_lease(str(claim.origin), claim.token, LEASE_SECONDS))
         return claim.is_granted
 
     async def _put_and_release(self, claim: LeaseClaim, entry: Entry, now: float) -> None:
+        if entry.outage is not None and not entry.outage.has_backoff:
+            # Others did not wait for this crawler, which got no answer, so one may have stored an answer meanwhile.
+            entry = latest(entry, self._read(claim.origin, await self._get(claim))) or entry
         kept = storable(entry)
         if kept is not None:
             octets, until = entry_to_bytes(kept), useful_until(kept, self._terms.unreachable_for)
         else:
             octets, until = NOT_SHARED, entry.stored.fresh_until if entry.stored is not None else now
-        await self._storage.put_and_release(claim.origin, octets, until - now, claim.token)
+        await self._storage.put_and_release(str(claim.origin), octets, until - now, claim.token)
 
     async def _get(self, claim: LeaseClaim) -> bytes | None:
-        return _checked(await self._storage.get(claim.origin))
+        return _checked(await self._storage.get(str(claim.origin)))
 
     async def _get_or_lease(self, claim: LeaseClaim) -> tuple[bytes | None, bool]:
-        octets, is_granted = await self._storage.get_or_lease(claim.origin, claim.token, LEASE_SECONDS)
+        octets, is_granted = await self._storage.get_or_lease(str(claim.origin), claim.token, LEASE_SECONDS)
         claim.is_granted = bool(is_granted)
         return _checked(octets), claim.is_granted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from crawling import Time
@@ -10,7 +11,12 @@ from dict_storage import DictStorage, shared_store
 from in_loop import in_loop
 
 from scrapy_rep.clock import Clock
+from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes, without_backoff
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.outage import Outage
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.storage.shared_store import NOT_SHARED
 
 
@@ -147,3 +153,25 @@ async def test_the_time_of_slow_calls_counts_against_the_longest_wait() -> None:
     assert store._longest_wait <= time.now - began <= store._longest_wait + 10.0
     store.give_back(lease)
     await store.close()
+
+
+@in_loop
+async def test_a_crawler_without_an_answer_does_not_replace_the_answer_that_another_has_just_stored() -> None:
+    """No crawler waits for one that got no answer, so two may fetch at a time."""
+    storage, origin = DictStorage("own:"), Origin.of("https://a.example")
+    assert origin is not None
+    store, url, now = shared_store(storage, []), origin.robots_url, time.time()
+    silent = Outage(Answer(url, reason="no route to host", ended_at=now - 100), now - 100, 1, now - 90)
+    storage.entries[str(origin)] = entry_to_bytes(without_backoff(Entry(url, outage=silent)))
+    (_, first), (_, second) = [await store.find_or_claim(origin, None) for _ in range(2)]
+    assert first is not None
+    assert second is not None
+    rules = RobotsTxt.parse(b"User-agent: *\nDisallow: /private\n")
+    success = Answer(url, 200, AccessResult.SUCCESS, "HTTP 200", ended_at=now - 1)
+    store.give_back(second, Entry(url, StoredResponse(success, now - 1, now + 86_400, rules)))
+    again = Outage(Answer(url, reason="no route to host", ended_at=now - 2), now - 100, 2, now + 10)
+    store.give_back(first, without_backoff(Entry(url, outage=again)))
+    await store.close()
+    left = entry_from_bytes(storage.entries[str(origin)], url, 512_000)
+    assert left is not None
+    assert (left.outage, left.stored is not None) == (None, True)
