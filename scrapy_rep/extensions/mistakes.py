@@ -10,7 +10,7 @@ from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.settings import nearest
 from scrapy_rep.signals import request_forbidden, request_waited
-from scrapy_rep.usage import META_KEY as USAGE_KEY
+from scrapy_rep.usage import USAGE_KEY
 from scrapy_rep.user_agent import META_KEY
 
 WATCHED = 1_000  # downloads to check; a component that changes the User-Agent usually does so from the start

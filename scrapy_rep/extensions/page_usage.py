@@ -17,12 +17,12 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.signals import request_forbidden
 from scrapy_rep.usage import (
-    META_KEY,
     PREFERENCE_WORDS,
     ROBOTS_META,
     ROBOTS_TAGS,
     SOURCES_KEY,
     USAGE_DIRECTIVES,
+    USAGE_KEY,
     VOCABULARY,
 )
 from scrapy_rep.usage.preferences import Purposes, usage_in
@@ -72,7 +72,7 @@ class PageUsage(Extension):
         # In a dry run, the request may have been reported before it was fetched.
         if verdict.reason is VerdictReason.USAGE and (before is None or before.allowed):
             self._gate.refusals.refuse(request, verdict)
-        request.meta[META_KEY] = dict(usage)
+        request.meta[USAGE_KEY] = dict(usage)
         request.meta[SOURCES_KEY] = {category: str(usage.deciding(category)) for category in usage}
         self._count_page(usage)
 
@@ -93,7 +93,7 @@ class PageUsage(Extension):
 
 
 def _forget(request: Request) -> None:
-    for key in (META_KEY, SOURCES_KEY):
+    for key in (USAGE_KEY, SOURCES_KEY):
         request.meta.pop(key, None)
 
 

@@ -212,20 +212,17 @@ class Fetcher:
         )
 
     def _count_response(self, response: Response, received: Response, download: RobotsTxtDownload) -> None:
-        """Count the response. Log a wrong Content-Encoding; and, once, that a handler sends no `bytes_received`."""
-        count, url = self._crawler.stats.inc_value, download.request.url
+        """Count the response. Log, once, that a download handler sends no `bytes_received`."""
+        count = self._crawler.stats.inc_value
         count("robotstxt/response_count")
         # All impossible statuses share one name, so that servers cannot add stats.
         count(f"robotstxt/response_status_count/{response.status if 100 <= response.status < 600 else 'other'}")
-        if 200 <= response.status < 300 and is_mislabelled(received):
-            message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
-            self._log.info(message, printable(url))
         is_silent = download.sent_at is not None and not download.octets and bool(received.body)
         if is_silent and not self._has_warned and urlparse_cached(download.request).scheme in HAVE_TIMEOUTS:
             self._has_warned = True
             self._log.warning(
                 "%s: the download handler sends no signal bytes_received, so REP_BODY_LIMIT applies after the download",
-                printable(url),
+                printable(download.request.url),
             )
 
     def _from_response(self, url: str, response: Response, received: Response, download: RobotsTxtDownload) -> Answer:
@@ -239,6 +236,9 @@ class Fetcher:
             return Answer(url, reason=STOPPED, dropped=True)
         if needs_body and download.is_short(received):
             return Answer(url, reason="the body is shorter than its Content-Length")
+        if needs_body and is_mislabelled(received):
+            message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
+            self._log.info(message, printable(url))
         replayed = "cached" in response.flags  # set by HttpCacheMiddleware
         offline = replayed and self._offline
         caching = SILENT if offline else caching_of(response.headers)

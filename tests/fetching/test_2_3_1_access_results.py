@@ -419,11 +419,12 @@ async def test_rules_under_a_wrong_content_encoding_are_read(web: Web, body: byt
     assert result.messages(logging.INFO, "scrapy_rep").count(said) == (coding in COMPRESSIONS)
 
 
+@pytest.mark.parametrize(("status", "expected"), [(404, AccessResult.UNAVAILABLE), (202, AccessResult.UNREACHABLE)])
 @ensureDeferred
-async def test_an_error_page_under_a_wrong_content_encoding_is_not_read(web: Web) -> None:
-    site = web.robots(answer(RULES, 404, headers={"Content-Encoding": "gzip"}))
+async def test_a_body_that_is_not_read_is_not_called_read(web: Web, status: int, expected: AccessResult) -> None:
+    site = web.robots(answer(RULES, status, headers={"Content-Encoding": "gzip"}))
     result, access = await outcome(site)
-    assert access is AccessResult.UNAVAILABLE
+    assert access is expected
     assert not [m for m in result.messages(logging.INFO, "scrapy_rep") if "Content-Encoding" in m]
 
 

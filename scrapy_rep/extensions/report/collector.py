@@ -30,8 +30,7 @@ from scrapy_rep.refusals import TopK
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.signals import request_forbidden, request_waited, robots_known
 from scrapy_rep.storage.base import without_password
-from scrapy_rep.usage import META_KEY as USAGE_KEY
-from scrapy_rep.usage import PREFERENCE_WORDS
+from scrapy_rep.usage import PREFERENCE_WORDS, USAGE_KEY
 from scrapy_rep.usage.preferences import usage_in
 
 # How much the report lists. Up to twice as many origins and rules are kept in memory.
