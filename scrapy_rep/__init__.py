@@ -1,7 +1,7 @@
 """scrapy-rep: crawls that obey robots.txt as RFC 9309 requires. This module has the public names.
 
 docs/architecture.md lists the modules, and follows one request and one robots.txt through them. Only the modules in
-`scrapy_internals` touch the internals of Scrapy and Twisted. (`sitemap_spider` uses `SitemapSpider._parse_sitemap`.)
+`scrapy_internals` touch the internals of Scrapy and Twisted.
 
 Where to add
     a directive: `protocol.robotstxt.syntax` (`Directive`) and `protocol.robotstxt.groups` (`VALUE_FAULTS`);
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from .protocol.words import AccessResult as AccessResult
     from .protocol.words import VerdictReason as VerdictReason
     from .robotparser import RepRobotParser as RepRobotParser
-    from .sitemap_spider import RobotsSitemapSpider as RobotsSitemapSpider
     from .usage.preferences import Usage as Usage
 
 # Loaded on first use, because every `scrapy` command of the project imports this package.
@@ -49,7 +48,6 @@ _HOMES = {
     "RepDecodingMiddleware": ".fetching.decoding",
     "RepMiddleware": ".middleware",
     "RepRobotParser": ".robotparser",
-    "RobotsSitemapSpider": ".sitemap_spider",
     "RobotsTxt": ".protocol.robotstxt.parser",
     "RobotsUnreachable": ".exceptions",
     "Rule": ".protocol.robotstxt.rules",

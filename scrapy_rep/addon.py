@@ -39,7 +39,7 @@ class Addon:
         return cls(crawler)
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Replace Scrapy's own robots.txt middleware and ftp handler with ours. Other values that the project or the
+        """Replace Scrapy's own robots.txt middleware with ours. Other values that the project or the
         spider has set are kept."""
         settings.set("ROBOTSTXT_OBEY", True, priority="addon")
         orders = {load_object(name): order for name, order in settings.getdict(MIDDLEWARES).items()}
@@ -56,10 +56,6 @@ class Addon:
         # In such a crawl, a person waits for one page.
         if is_one_shot(self._crawler):
             settings.set("REP_UNREACHABLE_WAIT", 0, priority="addon")
-        handlers = settings.getdict("DOWNLOAD_HANDLERS")
-        if "ftp" not in handlers:
-            handlers["ftp"] = "scrapy_rep.fetching.ftp.RepFTPDownloadHandler"
-            settings.set("DOWNLOAD_HANDLERS", handlers, settings.getpriority("DOWNLOAD_HANDLERS") or 0)
 
 
 def _has_only_switched_off_the_builtin(orders: Mapping[Any, Any]) -> bool:

@@ -258,7 +258,6 @@ class RepSettings:
     """Origins, beginnings of URLs, hosts as `Origin.host` spells them, and such hosts with `*.` before them."""
     crawl_delay_max: float = _number(0.0, "seconds")
     """The longest Crawl-delay that is obeyed, in seconds; 0 obeys none."""
-    drop_early: bool = _switch()
     bypassed: Literal["count", "drop"] = _setting("count", _bypassed, "'count' or 'drop'")
     purposes: tuple[str, ...] = _setting(
         [], _purposes, f"a list of some of {', '.join(repr(category.name) for category in VOCABULARY)}"

@@ -19,7 +19,7 @@ from twisted.python.failure import Failure
 
 from scrapy_rep.commands.compare import ComparingLookup, compared, skips_builtin
 from scrapy_rep.commands.findings import CrawlerProfile, Finding, judged, policy_of_file
-from scrapy_rep.commands.lookup import CommandSpider, Lookup, StoredLookup, StoredRemoval, command_spider
+from scrapy_rep.commands.lookup import CommandSpider, Lookup, command_spider
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import body_of, lists_of_urls
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
@@ -73,7 +73,7 @@ def execute(given: list[str], opts: Namespace, settings: BaseSettings, process: 
             raise ValueError(f"--agent {agent!r} {what}; give the crawler's name alone, as in --agent {example}")
     model, arguments = _model(process, opts.spider), arglist_to_dict(opts.arguments)
     lists = lists_of_urls(given, opts.input)
-    output = Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
+    output = Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None)
     crawl_settings = settings.copy()
     if model is not None:
         model.update_settings(crawl_settings)
@@ -96,8 +96,7 @@ def execute(given: list[str], opts: Namespace, settings: BaseSettings, process: 
         settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
         switched_on = {addon: order for addon, order in settings.getdict("ADDONS").items() if order is not None}
         settings.set("ADDONS", {ADDON: 500, **switched_on}, priority="cmdline")
-        fetching = ComparingLookup if opts.compare else Lookup
-        kind = StoredLookup if opts.cached else StoredRemoval if opts.forget else fetching
+        kind = ComparingLookup if opts.compare else Lookup
         _crawl(process, command_spider(model, kind(lists, output, profile)), arguments)
     return output.exit_status
 

@@ -63,9 +63,7 @@ class Finding:
     """The URL as the user wrote it."""
     profile: CrawlerProfile = CrawlerProfile()
     error: str = ""
-    """Why there is no verdict; empty if there is one, and after a `--forget` that succeeded."""
-    forgotten: bool | None = None
-    """True if `--forget` has deleted the entry, False if there was no entry; None in all other cases."""
+    """Why there is no verdict; empty if there is one."""
     verdict: Verdict | None = None
     policy: RobotsPolicy | None = None
     """The policy of the file that `--file` names, or else of the origin's robots.txt. Without `--file`, it is None if
@@ -76,8 +74,6 @@ class Finding:
     """The time at which the URL was judged, in seconds since the epoch; 0 with `--file`."""
     compared: Compared | None = None
     """The answer of Scrapy's own middleware; None without `--compare`, and if there is no verdict."""
-    is_listed: bool = False
-    """Whether `--cached`, given no URLs, lists this finding. Then `url` is an origin in the store."""
 
     @property
     def allowed(self) -> bool | None:
@@ -114,8 +110,6 @@ class Finding:
     def word(self) -> str:
         if self.verdict is not None:
             return "allowed" if self.verdict.allowed else "refused"
-        if self.forgotten is not None:
-            return "forgotten" if self.forgotten else "not stored"
         return "can't tell"
 
     @property

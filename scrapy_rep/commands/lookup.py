@@ -1,15 +1,12 @@
-"""Looks up the robots.txt of URLs in a crawl without pages; also for `--cached` and `--forget`.
-
-The robots.txt is fetched as a crawl would fetch it, read from REP_STORAGE (`--cached`), or deleted there (`--forget`).
-"""
+"""Looks up the robots.txt of URLs in a crawl without pages. The robots.txt is fetched as a crawl would fetch it."""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -25,31 +22,17 @@ from scrapy_rep.commands.urls import check_host, cure_of
 from scrapy_rep.deferreds import OwnThread
 from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.protocol.answer import Answer
-from scrapy_rep.protocol.conversation import Terms
-from scrapy_rep.protocol.entry import entry_from_bytes, is_judged_by
-from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import sleep
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
-from scrapy_rep.storage import Storage, storage_of
-from scrapy_rep.storage.base import without_password
-from scrapy_rep.storage.memory import Memory
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-T = TypeVar("T")
-
-
 MAX_UNWRITTEN = 10_000  # reading pauses while more findings than this are still to be written
 LOOK_EVERY = 0.01  # seconds between two checks whether reading can go on
 SHOW_EVERY = 1.0  # seconds between two progress lines on a terminal, while a robots.txt is awaited
-
-
-class CannotTellError(Exception):
-    """Raised if there is no verdict for a URL. The message says why."""
 
 
 class CommandSpider(Spider):
@@ -163,8 +146,8 @@ class Lookup:
         except ValueError as exc:
             return Finding(url, self._profile, f"{exc}{cure_of(url)}")
         try:
-            policy = await self._policy_for(request)
-        except (CannotTellError, IgnoreRequest) as exc:
+            policy = await self._gate.wait_for_policy(request)
+        except IgnoreRequest as exc:
             return Finding(url, self._profile, str(exc))
         if policy is None:
             return Finding(url, self._profile, verdict=self._gate.judge(request, None))
@@ -174,97 +157,3 @@ class Lookup:
             return Finding(url, self._profile, error)
         verdict, answers = self._profile.verdict(policy, request.url), tuple(self._answers.pop(request, ()))
         return Finding(url, self._profile, verdict=verdict, policy=policy, answers=answers, now=self._gate.now())
-
-    async def _policy_for(self, request: Request) -> RobotsPolicy | None:
-        """Return the policy; None if no robots.txt applies. Raises CannotTellError or IgnoreRequest if unknown."""
-        return await self._gate.wait_for_policy(request)
-
-
-class StoredLookup(Lookup):
-    """Judges URLs by the robots.txt files stored in REP_STORAGE (entries). Without URLs, it lists the entries."""
-
-    _failure = ""
-    """Why the store cannot be used; empty while it works."""
-
-    async def run(self, crawler: Crawler) -> None:
-        settings = RepSettings.read(crawler.settings)  # those of other add-ons, too
-        self._profile = replace(self._profile, settings=settings)
-        self._where = without_password(settings.storage)
-        self._memory, self._storage = Memory(settings), storage_of(crawler, settings)
-        if self._storage is None:
-            self._failure = "it keeps nothing after a crawl; set it to 'sqlite:robots.db', for example"
-        try:
-            await super().run(crawler)
-        finally:
-            if self._storage is not None:
-                await self._storage.close()
-
-    async def write_findings(self) -> None:
-        if self._lists:
-            return await super().write_findings()
-        try:
-            for origin in await self._stored(lambda storage: storage.origins()):
-                self._output.write(await self._entry(origin))
-                self._output.flush()
-        except CannotTellError as exc:
-            self._output.write(Finding(self._where, self._profile, str(exc)))
-        return self._output.finish(if_empty=f"nothing is stored in {self._where}")
-
-    async def _entry(self, origin: str) -> Finding:
-        """Return the listed entry. Its verdict, which only the JSON shows, is that for the front page."""
-        policy, error = await self._read(origin)
-        verdict = None if policy is None or error else self._profile.verdict(policy, origin)
-        now = self._gate.now()
-        return Finding(origin, self._profile, error, verdict=verdict, policy=policy, now=now, is_listed=True)
-
-    async def _policy_for(self, request: Request) -> RobotsPolicy | None:
-        origin = self._gate.applicable_origin(request)
-        if not isinstance(origin, Origin):
-            return None
-        known = self._memory.recall(origin, self._gate.now())
-        if known is not None and known.refetch is not Refetch.FIRST:
-            return known
-        policy, error = await self._read(str(origin))
-        if policy is None or error:
-            raise CannotTellError(error)
-        return self._memory.put(origin, policy.entry, policy.at)
-
-    async def _read(self, origin: str) -> tuple[RobotsPolicy | None, str]:
-        """Return the policy of a stored entry, and why a crawl would not use it; empty if a crawl would use it."""
-        octets = await self._stored(lambda storage: storage.get(origin))
-        if octets is None:
-            return None, f"REP_STORAGE has no entry of {origin}"
-        entry = entry_from_bytes(octets, f"{origin}/robots.txt", self._profile.settings.body_limit)
-        if entry is None:
-            return None, "the entry is damaged, or was stored by another version of scrapy-rep"
-        policy, error = Terms.of(self._profile.settings).policy_at(entry, self._gate.now()), ""
-        if not is_judged_by(entry, self._profile.settings.status_policy):
-            error = f"the entry of {origin} was stored with another REP_STATUS_POLICY"
-        elif policy.refetch is Refetch.FIRST:
-            error = f"the entry of {origin} has expired: a crawl would fetch robots.txt again"
-        return policy, error
-
-    async def _stored(self, ask: Callable[[Storage], Awaitable[T]]) -> T:
-        """Return the store's answer. Raises CannotTellError if the store cannot be used, or has failed before."""
-        if self._storage is not None and not self._failure:
-            try:
-                return await ask(self._storage)
-            except Exception as exc:  # noqa: BLE001 - each storage library has its own exceptions
-                self._failure = str(exc) or repr(exc)
-        raise CannotTellError(f"REP_STORAGE ({self._where}) cannot be used: {self._failure}")
-
-
-class StoredRemoval(StoredLookup):
-    """Deletes the entries of the URLs' origins; without URLs, all entries."""
-
-    async def _find(self, url: str) -> Finding:
-        origin = Origin.of(url)
-        if origin is None:
-            return Finding(url, error=f"{url!r} has no origin{cure_of(url)}")
-        try:
-            return replace(await self._entry(str(origin)), url=url)
-        except CannotTellError as exc:
-            return Finding(url, error=str(exc))
-
-    async def _entry(self, origin: str) -> Finding:
-        return Finding(origin, forgotten=await self._stored(lambda storage: storage.forget(origin)))

@@ -31,7 +31,7 @@ from scrapy_rep.usage.statements import ignored_statements
 ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; Scrapy uses 2 for wrong usage of any command
 
 # The words of `Finding.word`, in the order of the summary.
-COUNTED = ("allowed", "refused", "can't tell", "forgotten", "not stored")
+COUNTED = ("allowed", "refused", "can't tell")
 MAX_FILES = 10_000  # robots.txt files of which `--json` remembers that it has written their lines
 
 # The text for people.
@@ -82,11 +82,10 @@ class Output:
     def write(self, finding: Finding) -> None:
         """Count the finding, if it is for a URL of the user. The next `flush` writes it."""
         verdict = finding.verdict
-        if not finding.is_listed:
-            self._counts[finding.word] += 1
-            is_unreachable = verdict is not None and verdict.reason is VerdictReason.UNREACHABLE
-            self._unreachable += is_unreachable and not finding.allowed
-            self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
+        self._counts[finding.word] += 1
+        is_unreachable = verdict is not None and verdict.reason is VerdictReason.UNREACHABLE
+        self._unreachable += is_unreachable and not finding.allowed
+        self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
         if self._as_objects:
             text = json.dumps(as_json(finding, show=self._show is not None, with_lines=self._is_new_file(finding)))
         elif self._is_list:
@@ -142,10 +141,8 @@ class Output:
         waiting = f"waiting for the robots.txt of {printable(origin)}, {time.monotonic() - since:.0f} s"
         self._show_progress(f"{self._summary()}; {waiting}" if self._is_list else waiting)
 
-    def finish(self, if_empty: str = "") -> None:
-        """Write the last findings, and for a list the summary. Without findings, write `if_empty`, except with JSON."""
-        if if_empty and not self._written and not self._as_objects:
-            self._texts.append(if_empty)
+    def finish(self) -> None:
+        """Write the last findings, and for a list the summary."""
         self.flush()
         self._is_complete = True
         if self._is_list and sys.stderr is not None:
@@ -208,7 +205,6 @@ def as_json(finding: Finding, *, show: bool = False, with_lines: bool = True) ->
         "ignored": [asdict(ignored) for ignored in _ignored(file)] if with_lines else None,
         "error": finding.error or None,
         **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
-        **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
         **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),
     }
 
@@ -252,23 +248,21 @@ def _painted(text: str, code: str, colour: bool) -> str:
 def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
     """Yield the label and the words of each row. The label is empty if the row continues the row above."""
     profile, info = finding.profile, finding.info
-    if not finding.is_listed or finding.error:
-        code = RED if finding.allowed is False else GREEN if finding.allowed else YELLOW
-        yield _painted(f"{finding.word:<{LABEL}}", code, colour), finding.why
+    code = RED if finding.allowed is False else GREEN if finding.allowed else YELLOW
+    yield _painted(f"{finding.word:<{LABEL}}", code, colour), finding.why
     if finding.compared is not None:
         yield "Scrapy's own", finding.compared.words
     is_without = finding.verdict is not None and finding.verdict.reason in NO_ROBOTS_TXT_APPLIES
     if is_without or (finding.verdict is None and info is None):
         return
-    if not finding.is_listed:
-        if profile.not_obeyed:
-            yield "not obeyed", profile.not_obeyed
-        yield "crawler", " or ".join(map(printable, profile.tokens)) or "no name, so only the groups of '*' apply"
+    if profile.not_obeyed:
+        yield "not obeyed", profile.not_obeyed
+    yield "crawler", " or ".join(map(printable, profile.tokens)) or "no name, so only the groups of '*' apply"
     if profile.file_name:
         yield "robots.txt", printable(profile.file_name, None)
     if info is not None:
         yield from _origin_rows(finding, info)
-    if not finding.is_listed and finding.robots is not None:
+    if finding.robots is not None:
         yield from _file_rows(finding, finding.robots)
 
 

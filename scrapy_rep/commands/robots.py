@@ -12,13 +12,6 @@ if TYPE_CHECKING:
 
     from scrapy.settings import Settings
 
-# Only one option of each row may be given.
-EXCLUDING = (
-    ("file", "cached", "forget"),
-    ("compare", "cached", "forget"),
-    ("show", "input"),
-)
-
 OTHER_NAMES = {"--urls": "--input", "--list": "--input", "--user-agent": "--agent", "--robots": "--file"}
 
 
@@ -57,10 +50,6 @@ class Command(ScrapyCommand):
         add("--show", action="store_const", const="lines", help="show the lines of robots.txt that matter")
         add("--show=all", action="store_const", const="all", dest="show", help="show all of robots.txt")
         add("--json", action="store_true", help="print one JSON object for each URL")
-        add = parser.add_argument_group("Stored", "The robots.txt files in REP_STORAGE.").add_argument
-        add("--cached", action="store_true", help="judge by the stored files; without URLs, list them")
-        add("--forget", action="store_true", help="delete the stored files of the URLs' origins")
-        add("--all", action="store_true", help="with --forget: delete all stored files")
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
         from scrapy_rep.commands.execute import prepare  # noqa: PLC0415 - see above
@@ -86,20 +75,16 @@ class Command(ScrapyCommand):
 def _wrong(urls: list[str], opts: Namespace) -> str:
     """Return what is wrong with the options or the URLs; empty if nothing is wrong."""
     given = {name for name, value in vars(opts).items() if value not in (None, False, [])}
-    excluding = [[f"--{name}" for name in row if name in given] for row in EXCLUDING]
     unknown = " ".join(url for url in urls if url.startswith("-"))
     meant = next((f"; did you mean {ours}?" for other, ours in OTHER_NAMES.items() if other in unknown), "")
-    has_any = urls or {"input", "cached", "all"} & given
     checks = (
-        *((row[1:], f"give {' or '.join(row[:2])}, not both") for row in excluding),
-        (opts.all and not opts.forget, "--all needs --forget"),
+        ({"show", "input"} <= given, "give --show or --input, not both"),
         (opts.arguments and opts.spider is None, "-a needs --spider"),
         *((wrong, f"-a {wrong!r}: give NAME=VALUE") for wrong in opts.arguments if "=" not in wrong),
         (unknown == "-", "give URLs or '-', not both"),
         (unknown, f"unknown options: {unknown}{meant}"),
         (urls and "input" in given, "give URLs or --input, not both"),
-        (urls and opts.all, "give URLs or --all, not both"),
         (opts.input == opts.file == "-", "read either the URLs or robots.txt from standard input, not both"),
-        (not has_any, "give a URL, or '-' to read URLs from standard input"),
+        (not urls and "input" not in given, "give a URL, or '-' to read URLs from standard input"),
     )
     return next((message for is_wrong, message in checks if is_wrong), "")

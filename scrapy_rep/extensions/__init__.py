@@ -57,7 +57,6 @@ EXTENSIONS: Mapping[str, Callable[[RepSettings], Any] | None] = {
     "mistakes.SentUserAgent": None,
     "mistakes.MisspeltMeta": None,
     "bypassed.Bypassed": None,
-    "drop_early.DropEarly": lambda settings: settings.drop_early and not settings.dry_run,
     "page_usage.PageUsage": lambda settings: settings.purposes,
     "evidence.evidence.Evidence": lambda settings: settings.evidence,
     "evidence.evidence.RefusalsFile": lambda settings: settings.refusals,

@@ -33,7 +33,7 @@ class CrawlDelay(Extension):
         asked = _asked_for(info.robots, self._gate.product_tokens(request))
         if not asked:
             return
-        if not self._max_delay or not self._delays.prepare(request, min(asked, self._max_delay)):
+        if not self._max_delay or not self._delays.can_delay():
             kind = "ignored"
         else:
             kind = "capped" if asked > self._max_delay else "obeyed"

@@ -109,7 +109,7 @@ class OriginsLog(Extension):
     def _warn_if_nothing_was_crawled(self) -> None:
         refusals = self._gate.refusals
         stat = self._stats.get_value
-        refused = refusals.counts.total() - stat("rep/dropped/early", 0)
+        refused = refusals.counts.total()
         pages = stat("response_received_count", 0) - stat("robotstxt/response_count", 0)
         if pages > 0 or not 0 < refused >= self._gate.decided:
             return

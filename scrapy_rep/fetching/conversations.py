@@ -8,9 +8,8 @@ that it was sent for this origin.
 
 from __future__ import annotations
 
-import socket
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,7 +22,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_rep.clock import Clock
-from scrapy_rep.deferreds import CANCELLATIONS, OwnThread, within
+from scrapy_rep.deferreds import CANCELLATIONS
 from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
@@ -35,7 +34,6 @@ from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.redirect_target import LookUp
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
@@ -93,7 +91,6 @@ class Conversations:
         self._log = logger_of(crawler)
         self._count = crawler.stats.inc_value
         self._signals = crawler.signals
-        self._lookup_timeout = settings.fetch_timeout
         self._parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
         """The origins for which Scrapy's signal `robots_parsed` was sent."""
 
@@ -136,8 +133,6 @@ class Conversations:
                     if triggers.has_another_proxy:
                         answer = replace(answer, has_another_proxy=True)
                     step = steps.send(answer)
-                elif isinstance(step, LookUp):
-                    step = steps.send(await self._look_up(origin, step.host, triggers.current))
                 else:
                     self._give_back(claim, step.shared)
                     claim = None
@@ -202,18 +197,6 @@ class Conversations:
         self._signals.send_catch_log(robots_response, answer=answer, request=trigger, response=response)
         return answer
 
-    async def _look_up(self, origin: Origin, host: str, trigger: Request) -> Sequence[str]:
-        """Return the host's addresses; none if they are not found within REP_FETCH_TIMEOUT."""
-        thread = OwnThread()  # of this look-up alone, because a name server may hang
-        try:
-            async with self.turns.turn(origin, trigger.priority, was_requested_before=True):
-                found = await within(self._lookup_timeout, thread.run(socket.getaddrinfo, host, None), TimeoutError())
-        except (OSError, UnicodeError):  # the error of a time-out is an OSError
-            return ()
-        finally:
-            thread.close()
-        return [str(address[0]) for *_, address in found]
-
     def _give_back(self, claim: LeaseClaim | None, entry: Entry | None = None) -> None:
         if claim is not None and self._store is not None:
             self._store.give_back(claim, entry)
@@ -224,8 +207,6 @@ class Conversations:
         policy, hops = ended.policy, ended.hops
         if hops:
             self._count(f"rep/access/{policy.entry.access.value}")
-        if ended.is_confirmed:
-            self._count("rep/revalidated")
         for hop, following in pairwise(hops):
             self._count("rep/redirects")
             if hop.url.startswith("https:") and following.url.startswith("http:"):

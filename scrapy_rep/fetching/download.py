@@ -38,7 +38,7 @@ from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.challenge import vendor_of_challenge
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.foreign_text import printable, shortened
-from scrapy_rep.protocol.freshness import SILENT
+from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.status_policy import OFFLINE, REDIRECT_STATUSES, result_of
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
@@ -50,6 +50,7 @@ STOPPED = (
     "another component stopped the download (StopDownload); let its handler of bytes_received or headers_received skip"
     f" requests that have {ROBOTS_TXT_REQUEST!r} in their meta"
 )
+REPLAYED = Caching(no_store=True)
 MAX_CAUSE = 100  # characters of an exception in DROPPED, so that entries keep the whole text (MAX_TEXT)
 DROPPED = f"another middleware dropped the request (%s); let it pass requests with {ROBOTS_TXT_REQUEST!r} in their meta"
 
@@ -181,7 +182,7 @@ class Fetcher:
     def _failure(self, url: str, exc: Exception, download: RobotsTxtDownload) -> Answer:
         """Return the answer for a request that has no response."""
         if self._offline and isinstance(exc, IgnoreRequest):
-            return Answer(url, sign=OFFLINE, offline=True, received_at=self._now())
+            return Answer(url, sign=OFFLINE, received_at=self._now())
         late = self._settings.fetch_timeout + LATE
         is_late = download.sent_at is not None and self._monotonic() - download.sent_at > late
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
@@ -239,9 +240,6 @@ class Fetcher:
         if needs_body and is_mislabelled(received):
             message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
             self._log.info(message, printable(url))
-        replayed = "cached" in response.flags  # set by HttpCacheMiddleware
-        offline = replayed and self._offline
-        caching = SILENT if offline else caching_of(response.headers)
         is_proxied = bool((response.request or request).meta.get("proxy"))
         written = response.headers.get("Location") or b""
         location = url_of(response.url, written)
@@ -252,12 +250,11 @@ class Fetcher:
             body=response.body[: self._settings.body_limit + 1],
             location=location,
             malformed_location="" if location else shortened(written.decode("latin-1").strip()),
-            retry_after=0.0 if replayed else retry_after(response.headers, now),
-            caching=caching,
-            received_at=min(now, caching.date or 0.0) if replayed and not offline else now,
-            response_delay=0.0 if replayed else request.meta.get("download_latency", 0.0),
-            replayed=replayed,
-            offline=offline,
+            retry_after=retry_after(response.headers, now),
+            # A replay may be old, so it is used for the least time, and other crawlers do not get it.
+            caching=REPLAYED if "cached" in response.flags else caching_of(response.headers),
+            received_at=now,
+            response_delay=request.meta.get("download_latency", 0.0),
             proxied=is_proxied,
             # Behind a proxy, the address is the proxy's.
             address=None if is_proxied or response.ip_address is None else str(response.ip_address),

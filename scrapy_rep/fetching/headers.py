@@ -20,7 +20,6 @@ from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.redirect_target import with_authority
 
 MAX_OCTETS = 8_192  # octets of one header field that are read
-MAX_VALIDATOR = 1_024  # octets; a longer ETag or Last-Modified is not kept
 MAX_SECONDS = 2**31  # RFC 9111 1.2.2: a larger number of seconds counts as this
 # Programs read `\` as `/`, and skip white space here (URL Standard 4.4).
 _ONE_SLASH = re.compile(rb"[^:]*:\s*[/\\]\s*[^/\\\s]")
@@ -41,8 +40,6 @@ def caching_of(headers: Headers) -> Caching:
         no_cache="no-cache" in directives and directives["no-cache"] is None,
         no_store="no-store" in directives,
         must_revalidate="must-revalidate" in directives,
-        etag=_validator(headers, "ETag"),
-        last_modified=_validator(headers, "Last-Modified"),
     )
 
 
@@ -82,11 +79,6 @@ def field_text(headers: Headers, name: str, *, first: bool = False) -> str | Non
     if not lines:
         return None
     return (lines[0] if first else b",".join(lines))[:MAX_OCTETS].decode("latin-1")
-
-
-def _validator(headers: Headers, name: str) -> str | None:
-    text = field_text(headers, name, first=True)
-    return text.strip(" \t") if text and len(text) <= MAX_VALIDATOR else None
 
 
 def retry_after(headers: Headers, now: float) -> float:

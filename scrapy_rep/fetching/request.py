@@ -119,7 +119,7 @@ def is_offline(crawl: BaseSettings) -> bool:
 
 def new_download(ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings) -> RobotsTxtDownload:
     """Build the request, in the record of its download. `trigger`: the request that needs the robots.txt."""
-    url, validators, number = ask.url, ask.validators, next(_NUMBERS)
+    url, number = ask.url, next(_NUMBERS)
     offline = is_offline(crawler.settings)
     meta: dict[str, Any] = {
         **_META,
@@ -137,9 +137,6 @@ def new_download(ask: Ask, trigger: Request, crawler: Crawler, settings: RepSett
         meta.update(_copied(trigger.meta, _COPIED_FOR_FTP))
     # An uncompressed body can be cut anywhere and still be read.
     headers: dict[Any, Any] = {"Accept-Encoding": "identity", **_copied(trigger.headers, _COPIED_HEADERS)}
-    if validators is not None and not offline:
-        conditions = ("If-None-Match", validators.etag), ("If-Modified-Since", validators.last_modified)
-        headers.update({name: value.encode("latin-1") for name, value in conditions if value is not None})
     request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
     download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit)
     return download

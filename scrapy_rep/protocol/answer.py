@@ -50,9 +50,7 @@ class Answer:
     caching: Caching = SILENT
     """The caching headers of the answer. Those of a 304 are combined with those of the stored answer."""
     received_at: float = 0.0
-    """The time when the answer was received, in seconds since the epoch. If the crawl's HTTP cache replayed the answer,
-    this is the time in its Date header (0 if missing, and never later than now). In an offline crawl, it is the time of
-    the replay."""
+    """The time when the answer was received, in seconds since the epoch."""
     ended_at: float = 0.0
     """The time when the answer or the failure came, in seconds since the epoch."""
     seconds: float = 0.0
@@ -61,10 +59,6 @@ class Answer:
     sent, they count from the attempt."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""
-    replayed: bool = False
-    """Whether the answer comes from the crawl's HTTP cache, which may replay an answer that has expired."""
-    offline: bool = False
-    """Whether the answer is replayed and HTTPCACHE_IGNORE_MISSING forbids requests for a newer one."""
     address: str | None = None
     """The server's IP address; None if it is unknown or a proxy was used."""
 

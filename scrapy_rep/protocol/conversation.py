@@ -6,7 +6,6 @@
 |---|---|---|
 | `Find` | `Found` | look for an entry of another crawler (REP_STORAGE) |
 | `Ask` | `Answer` | request one URL: a robots.txt, or a URL that it redirects to |
-| `LookUp` | addresses | look up the IP addresses of a host, because no answer has told them |
 | `Round` | the time | the round has ended, with this policy; the next round begins after a pause |
 
 Most conversations have one round: find, ask along redirects (RFC 9309 2.3.1.2), end. If robots.txt is unreachable, and
@@ -14,14 +13,11 @@ requests may wait for it, more rounds follow: `Outage.pause_at` says when. The l
 that have waited. The first round repeats a request after RETRY_DELAY if the failure may soon be over. Any round repeats
 it through another proxy, or if a time-out was noticed much too late.
 
-If HttpCacheMiddleware has replayed a failure, or an answer that is too old, the round asks once more, past that cache.
-
 Two origins may redirect to the same URL. Each of them requests that URL itself, because the answer may depend on
 cookies, on the User-Agent, or on a token in the URL that works only once.
 
 Times are seconds since the epoch, by a clock that may be set at any time. So how long requests wait is a sum of
-durations: those of the requests, and of the pauses between rounds. Waits for a turn, a lease or a `LookUp` do
-not count.
+durations: those of the requests, and of the pauses between rounds. Waits for a turn or a lease do not count.
 """
 
 from __future__ import annotations
@@ -34,10 +30,10 @@ from typing import Any, NamedTuple
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, without_backoff
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, Caching, fresh_until, freshened, validates
-from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, after_fetch, policy_at
+from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, fresh_until
+from scrapy_rep.protocol.lifecycle import RobotsPolicy, after_fetch, policy_at
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.redirect_target import LookUp, check_of_addresses, dropped_answer, is_private, why_not_followed
+from scrapy_rep.protocol.redirect_target import dropped_answer, is_private, must_be_public, why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import StatusRow, judge
 from scrapy_rep.protocol.words import AccessResult, Basis
@@ -93,8 +89,6 @@ class Ask:
     """Request one URL: a robots.txt, or a URL that it redirects to."""
 
     url: str
-    validators: Caching | None = None
-    """The validators of a stored answer, to ask whether that answer is still valid (RFC 9111 4.3.1)."""
     was_requested_before: bool = False
     """Whether this robots.txt was requested before, in this conversation or earlier. Such a request skips
     HttpCacheMiddleware, except offline."""
@@ -116,8 +110,6 @@ class Round:
     """Seconds until the next round, if requests wait for the policy; None if no round follows."""
     hops: Sequence[Answer] = ()
     """The answers along the redirects; empty if nothing was requested."""
-    is_confirmed: bool = False
-    """Whether the server has confirmed the stored answer (304)."""
 
     @property
     def shared(self) -> Entry | None:
@@ -138,11 +130,11 @@ class Round:
 
 def conversation(
     origin: Origin, known: Entry | None, now: float, terms: Terms
-) -> Generator[Find | Ask | LookUp | Round, Any, None]:
+) -> Generator[Find | Ask | Round, Any, None]:
     """Hold the conversation of one fetch. `known`: the entry that this crawl has. `now`: the time of the beginning."""
     retries, left = terms.fetch_retries, terms.unreachable_wait
     while True:
-        chain = _Chain((), None)
+        hops: Sequence[Answer] = ()
         if known is None or terms.policy_at(known, now).is_fetch_due:
             found: Found = yield Find(known)
             known, now = found.entry, found.at
@@ -150,75 +142,26 @@ def conversation(
                 outage = known.outage_at(now) if known is not None else None
                 if outage is not None and not outage.has_backoff:
                     left = ONE_ROUND  # other requests have waited in vain
-                known, chain = yield from _fetch(origin, known, terms, retries)
-                now = chain.hops[-1].ended_at
+                hops = yield from _follow(origin, terms, retries, was_requested_before=known is not None)
+                known, now = _entry_after(origin, known, hops, terms), hops[-1].ended_at
         policy = terms.policy_at(known, now)
-        left -= chain.seconds
+        left -= sum(hop.seconds for hop in hops)
         pause = policy.pause_at(now, left)
-        now = yield Round(policy, pause, chain.hops, chain.confirmed is not None)
+        now = yield Round(policy, pause, hops)
         retries, left = 0, left - (pause or 0.0)
 
 
-class _Chain(NamedTuple):
-    """The answers along the redirects of one robots.txt."""
-
-    hops: Sequence[Answer]
-    confirmed: StoredResponse | None
-    """The stored response, if the last answer confirms it."""
-
-    @property
-    def seconds(self) -> float:
-        """How long the requests took."""
-        return sum(hop.seconds for hop in self.hops)
-
-    @property
-    def is_replayed(self) -> bool:
-        """Whether HttpCacheMiddleware has replayed an answer, and the crawl is not offline."""
-        return any(hop.replayed and not hop.offline for hop in self.hops)
-
-
-def _fetch(
-    origin: Origin, known: Entry | None, terms: Terms, retries: int
-) -> Generator[Ask | LookUp, Any, tuple[Entry, _Chain]]:
-    """Fetch robots.txt. Return the new entry, and the last answers. `known`: the latest entry that any crawler has."""
-    chain = yield from _follow(origin, known, terms, retries, was_requested_before=known is not None)
-    entry = _entry_after(origin, known, chain, terms)
-    if chain.is_replayed and (
-        entry.outage is not None or terms.policy_at(entry, chain.hops[-1].ended_at).refetch is Refetch.FIRST
-    ):
-        # The replay is a failure, or too old to decide. If it is only too old, it is what is `known` before the second
-        # fetch. The server may confirm it. If the second fetch fails, its rules may still be obeyed.
-        known = entry if entry.stored is not None else known
-        chain = yield from _follow(origin, known, terms, retries, was_requested_before=True)
-        entry = _entry_after(origin, known, chain, terms)
-    return entry, chain
-
-
 def _follow(
-    origin: Origin, known: Entry | None, terms: Terms, retries: int, *, was_requested_before: bool
-) -> Generator[Ask | LookUp, Any, _Chain]:
+    origin: Origin, terms: Terms, retries: int, *, was_requested_before: bool
+) -> Generator[Ask, Answer, Sequence[Answer]]:
     """Request robots.txt, and the URLs that it redirects to."""
-    stored = known.stored if known is not None else None
     url, hops = origin.robots_url, list[Answer]()
     while True:
-        validators = stored.answer.caching if stored is not None and _can_confirm(stored, url) else None
-        must_be_public, private = False, None
-        if hops and not terms.redirect_private:
-            must_be_public, private = yield from check_of_addresses(hops[-1], origin, url)
-        if private is not None:
-            return _Chain([*hops, dropped_answer(url, private, hops[-1].ended_at)], None)
-        ask = Ask(url, validators, was_requested_before, must_be_public)
-        answer = yield from _answer(ask, retries)
-        confirmed = None
-        if validators is not None and answer.status in {304, 412}:
-            if answer.status == 304 and validates(validators, answer.caching):
-                confirmed = stored
-            else:  # The server confuses its own validators, so the next request has none.
-                again = yield from _answer(replace(ask, validators=None), retries)
-                answer = replace(again, seconds=answer.seconds + again.seconds)
+        is_guarded = bool(hops) and not terms.redirect_private and must_be_public(hops[-1], origin, url)
+        answer = yield from _answer(Ask(url, was_requested_before, is_guarded), retries)
         hops.append(answer)
         if answer.access is not AccessResult.REDIRECT or answer.location is None or len(hops) > terms.max_redirects:
-            return _Chain(hops, confirmed)
+            return hops
         url = answer.location
 
 
@@ -245,12 +188,6 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
     return answer if seconds == answer.seconds else replace(answer, seconds=seconds)
 
 
-def _can_confirm(stored: StoredResponse, url: str) -> bool:
-    """Whether the stored response has rules from this URL, and its server can confirm them."""
-    is_from_here = stored.robots is not None and stored.answer.url == url
-    return is_from_here and bool(stored.answer.caching.etag or stored.answer.caching.last_modified)
-
-
 # What answers mean.
 
 
@@ -259,8 +196,6 @@ def judged(answer: Answer, ask: Ask, terms: Terms) -> Answer:
     if ask.must_be_public and answer.address is not None and is_private(answer.address):
         answer = dropped_answer(ask.url, answer.address, answer.ended_at, answer.seconds)
     found = judge(answer, terms.status_policy)
-    if answer.status == 304 and ask.validators is not None:
-        return replace(found, access=AccessResult.SUCCESS, caching=freshened(ask.validators, answer.caching))
     if found.access is AccessResult.REDIRECT:
         wrong = why_not_followed(ask.url, answer.location, private=terms.redirect_private)
         if wrong is not None:
@@ -270,26 +205,23 @@ def judged(answer: Answer, ask: Ask, terms: Terms) -> Answer:
     return found if found.access is AccessResult.SUCCESS else replace(found, body=b"")
 
 
-def _entry_after(origin: Origin, known: Entry | None, chain: _Chain, terms: Terms) -> Entry:
-    """Return the origin's entry after a chain of redirects."""
-    last = chain.hops[-1]
+def _entry_after(origin: Origin, known: Entry | None, hops: Sequence[Answer], terms: Terms) -> Entry:
+    """Return the origin's entry after the answers along the redirects."""
+    last = hops[-1]
     if last.access is AccessResult.UNREACHABLE:
-        return after_fetch(known, origin.robots_url, replace(last, seconds=chain.seconds))
-    return after_fetch(known, origin.robots_url, _response(chain, terms))
+        return after_fetch(known, origin.robots_url, replace(last, seconds=sum(hop.seconds for hop in hops)))
+    return after_fetch(known, origin.robots_url, _response(hops, terms))
 
 
-def _response(chain: _Chain, terms: Terms) -> StoredResponse:
+def _response(hops: Sequence[Answer], terms: Terms) -> StoredResponse:
     """Return the response to store. The strictest answer of the chain decides how it may be used and stored."""
-    hops, last = chain.hops, chain.hops[-1]
+    last = hops[-1]
     received_at = min(hop.received_at for hop in hops)
     until = min(fresh_until(hop.caching, hop.received_at, terms.lifetime_min, hop.response_delay) for hop in hops)
-    if not chain.is_replayed:  # redirects and retries may have taken longer than LEAST_LIFETIME
-        until = min(max(until, last.received_at + LEAST_LIFETIME), received_at + MAX_LIFETIME)
+    # Redirects and retries may have taken longer than LEAST_LIFETIME.
+    until = min(max(until, last.received_at + LEAST_LIFETIME), received_at + MAX_LIFETIME)
     answer, robots, digest = last.remembered, None, ""
-    if chain.confirmed is not None:
-        answer = replace(chain.confirmed.answer, caching=last.caching)
-        robots, digest = chain.confirmed.robots, chain.confirmed.sha256
-    elif last.access is AccessResult.SUCCESS:  # nothing else is ever read as rules
+    if last.access is AccessResult.SUCCESS:  # nothing else is ever read as rules
         robots, digest = RobotsTxt.parse(last.body, terms.body_limit), hashlib.sha256(last.body).hexdigest()
     elif last.access is AccessResult.REDIRECT:
         # 2.3.1.2: "crawlers MAY assume that the robots.txt file is unavailable".
@@ -301,7 +233,6 @@ def _response(chain: _Chain, terms: Terms) -> StoredResponse:
         until,
         robots,
         forbids_stale=any(hop.caching.forbids_stale for hop in hops),
-        # An offline answer may be old, so other crawlers must not get it.
-        forbids_store=any(hop.caching.no_store or hop.offline for hop in hops),
+        forbids_store=any(hop.caching.no_store for hop in hops),
         sha256=digest,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 DAY = 24 * 3600.0  # seconds
 MAX_LIFETIME = DAY  # RFC 9309 2.4: not "for more than 24 hours"
@@ -31,10 +31,6 @@ class Caching:
     no_cache: bool = False
     no_store: bool = False
     must_revalidate: bool = False
-    etag: str | None = None
-    """The ETag as sent, with its quotes and its `W/`."""
-    last_modified: str | None = None
-    """The Last-Modified header as sent."""
 
     @property
     def forbids_stale(self) -> bool:
@@ -77,22 +73,3 @@ def fresh_until(caching: Caching, received_at: float, least: float, response_del
 def refresh_from(received_at: float, until: float) -> float:
     """Return the time, in seconds since the epoch, from which the answer is renewed before it expires at `until`."""
     return until - LAST_TENTH * (until - received_at)
-
-
-def freshened(stored: Caching, by: Caching) -> Caching:
-    """Return the stored caching headers, updated with those of the 304 `by` (4.3.4)."""
-    has_cache_control = by.max_age is not None or by.no_cache or by.no_store or by.must_revalidate
-    control = by if has_cache_control else stored
-    return replace(
-        control,
-        expires=stored.expires if by.expires is None else by.expires,
-        date=by.date,
-        age=by.age,
-        etag=by.etag or stored.etag,
-        last_modified=by.last_modified or stored.last_modified,
-    )
-
-
-def validates(stored: Caching, by: Caching) -> bool:
-    """Whether a 304 with the headers `by` is for the stored answer: two ETags must be equal but for `W/` (4.3.4)."""
-    return by.etag is None or stored.etag is None or by.etag.removeprefix("W/") == stored.etag.removeprefix("W/")

@@ -1,19 +1,16 @@
 """Which redirect targets are refused, and why: above all private addresses (RFC 9309 2.3.1.2).
 
 By default, the crawler follows no redirect from a public to a private host (REP_REDIRECT_PRIVATE): that host may be in
-the crawler's own network. There are three checks:
+the crawler's own network. There are two checks:
 
 1. `why_not_followed` judges a host by its name, or by the address that the URL has in place of a name.
-2. `check_of_addresses` looks up the addresses of names, if no answer tells them.
-3. An answer that comes from a private address is dropped (`Ask.must_be_public`).
+2. An answer that comes from a private address is dropped (`Ask.must_be_public`).
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from scrapy_rep.protocol.answer import Answer
@@ -94,7 +91,7 @@ def is_private(host: str) -> bool:
     """Whether a host is outside the public internet, judged by its name or address alone.
 
     A private host has a name for private use, such as `localhost`, or an address that is loopback, private, link-local,
-    multicast or otherwise not global. Any other name may resolve to a private address, too (`check_of_addresses`).
+    multicast or otherwise not global. Any other name may resolve to a private address, too.
     """
     if host in PRIVATE_NAMES or host.endswith(tuple(f".{name}" for name in PRIVATE_NAMES)):
         return True
@@ -108,34 +105,15 @@ def is_private(host: str) -> bool:
     return not address.is_global or address.is_multicast or any(address in net for net in NOT_GLOBAL)
 
 
-@dataclass(frozen=True, slots=True)
-class LookUp:
-    """Look up the IP addresses of a host. The result is empty if the name has none, or cannot be looked up."""
-
-    host: str
-
-
-def check_of_addresses(
-    redirect: Answer, origin: Origin, url: str
-) -> Generator[LookUp, Sequence[str], tuple[bool, str | None]]:
-    """Return whether only a public host may answer this URL, and a private address of its host, if one was looked up.
+def must_be_public(redirect: Answer, origin: Origin, url: str) -> bool:
+    """Whether only a public address may answer this URL.
 
     `redirect` is the answer that leads to the URL. `origin` is the origin whose robots.txt is fetched.
     """
     source, target = Origin.of(redirect.url), Origin.of(url)
     if source is None or target is None or target.host in {source.host, origin.host} or is_private(source.host):
-        return False, None
-    if redirect.address is not None:
-        return not is_private(redirect.address), None  # the next answer will tell its address, too
-    addresses = yield from _looked_up(source.host, redirect)
-    if addresses and all(map(is_private, addresses)):
-        return False, None
-    return True, next(filter(is_private, (yield from _looked_up(target.host, redirect))), None)
-
-
-def _looked_up(host: str, answer: Answer) -> Generator[LookUp, Sequence[str], Sequence[str]]:
-    """Return the addresses of a host; none if its name is an address, or if the last answer came through a proxy."""
-    return () if answer.proxied or address_of(host) is not None else (yield LookUp(host))
+        return False
+    return redirect.address is None or not is_private(redirect.address)
 
 
 def dropped_answer(url: str, address: str, ended_at: float, seconds: float = 0.0) -> Answer:

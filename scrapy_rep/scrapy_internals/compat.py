@@ -14,7 +14,6 @@ import scrapy.exceptions
 import scrapy.signals
 import scrapy.utils.asyncio
 import twisted.internet.error
-from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -41,11 +40,6 @@ DownloadTimeoutError: type[Exception] = getattr(
 
 slot_clock: Callable[[], float] = time.monotonic if hasattr(scrapy.core.downloader, "monotonic") else time.time
 """The clock of a download slot's `lastseen`: monotonic seconds from Scrapy 2.16 on; before, seconds since the epoch."""
-
-
-def throttler_of(crawler: Crawler) -> Any:
-    """Return Scrapy's throttler, which a later Scrapy has in place of download slots; None if there is none."""
-    return getattr(crawler, "throttler", None)
 
 
 def switch_off(settings: BaseSettings, middleware: type) -> None:

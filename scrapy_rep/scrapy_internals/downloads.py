@@ -13,9 +13,8 @@ from scrapy.http import Response
 
 from scrapy_rep.scrapy_internals import warn_missing
 
-PACE_META = ("download_slot", "throttling_scopes")
-"""The request meta that chooses with which requests a request shares limits and delays. Scrapy's throttler, not
-released yet, has the second key."""
+PACE_META = ("download_slot",)
+"""The request meta that chooses with which requests a request shares limits and delays."""
 
 
 class UncountedDownloads:

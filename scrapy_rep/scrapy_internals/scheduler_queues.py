@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
-from functools import partial
 from sys import maxsize
 from typing import Any
 
@@ -14,7 +13,6 @@ from scrapy.crawler import Crawler
 from scrapy.pqueues import DownloaderAwarePriorityQueue
 
 from scrapy_rep.scrapy_internals import warn_missing
-from scrapy_rep.scrapy_internals.compat import throttler_of
 from scrapy_rep.scrapy_internals.slots import slots_of
 
 LAST = 10**6  # a number of downloads that no slot reaches; it sorts a slot behind all others
@@ -33,10 +31,8 @@ class SchedulerQueues:
         in_memory, on_disk = getattr(scheduler, "mqs", None), getattr(scheduler, "dqs", None)
         self._count = crawler.stats.inc_value
         self._downloader: Any = crawler.engine.downloader
-        self._throttler = throttler_of(crawler)
-        self._slots = slots_of(crawler) if self._throttler is None else None
-        has_keys, name = (self._throttler, "get_scopes_key") if self._throttler else (self._downloader, "get_slot_key")
-        self._key_of: Callable[[Request], str] = getattr(has_keys, name, lambda _request: "")
+        self._slots = slots_of(crawler)
+        self._key_of: Callable[[Request], str] = getattr(self._downloader, "get_slot_key", lambda _request: "")
         self.sites_at_door: Container[str] = ()
         """Sites that have requests at the door, so requests to them are sorted last. They may change."""
         self.delayed_sites: Collection[str] = ()
@@ -55,15 +51,10 @@ class SchedulerQueues:
         """The queue in memory; None if the scheduler is not Scrapy's own."""
         self.on_disk: Any = on_disk if self.in_memory is not None else None
         for queue in (in_memory, on_disk):
-            if isinstance(queue, DownloaderAwarePriorityQueue) and (
-                self._throttler is not None or self._slots is not None
-            ):
+            if isinstance(queue, DownloaderAwarePriorityQueue) and self._slots is not None:
                 interface: Any = getattr(queue, "_downloader_interface", None)
                 if hasattr(interface, "stats"):
                     interface.stats = self._busy
-                    self._aware.append(queue)
-                elif hasattr(queue, "_slot_stats"):  # the queue of a Scrapy with a throttler
-                    queue._slot_stats = partial(self._loads, queue._slot_stats)  # noqa: SLF001
                     self._aware.append(queue)
                 else:
                     warn_missing(crawler, "DownloaderAwarePriorityQueue._downloader_interface")
@@ -118,7 +109,7 @@ class SchedulerQueues:
         queues = self._queues_of_sites
         if not queues:
             return can_fetch and not is_full
-        sites = queues if can_fetch else (site for site in self._used_sites() if site in queues)
+        sites = queues if can_fetch else (site for site in self._slots or () if site in queues)
         at_door, held = self.sites_at_door if is_full or not can_fetch else (), self._held_sites()
         return any(site not in at_door and site not in held for site in sites)
 
@@ -137,8 +128,7 @@ class SchedulerQueues:
 
     def _held_sites(self) -> set[str]:
         """Return the sites whose requests stay in the queue, because the downloader has no room for them."""
-        # With a throttler, nothing would wake the engine when a scope's delay is over.
-        if not self.delayed_sites or self._throttler is not None:
+        if not self.delayed_sites:
             return set()
         return {site for site in self._in_downloader if site in self.delayed_sites and not self.has_room(site)}
 
@@ -152,9 +142,6 @@ class SchedulerQueues:
         It has room for one more than the site's slot sends at a time, so that the next request is ready when the slot
         is. True if there is no slot.
         """
-        if self._throttler is not None:
-            load: float = self._throttler.get_scope_load(site)
-            return load < 1
         slot = (self._slots or {}).get(site)
         return self._in_downloader[site] <= getattr(slot, "concurrency", maxsize)
 
@@ -176,21 +163,6 @@ class SchedulerQueues:
             )
             for key in possible_slots
         ]
-
-    def _loads(self, loads_of_slots: Callable[[], list[tuple[float, str]]]) -> list[tuple[float, str]]:
-        """Return the same as `_busy` for the queue of a Scrapy with a throttler: loads in place of numbers."""
-        used, at_door = self._used_sites(), self.sites_at_door
-        of_slotless = LAST if self._are_slotless_last else 0
-        return [
-            (load + (0 if key in used else of_slotless) + (LAST if key in at_door else 0), key)
-            for load, key in loads_of_slots()
-        ]
-
-    def _used_sites(self) -> Collection[str]:
-        """Return the sites that were used a short time ago."""
-        if self._throttler is None:
-            return self._slots or ()
-        return getattr(self._throttler, "_scope_managers", ())
 
     # How a request goes back.
 

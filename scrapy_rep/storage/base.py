@@ -31,14 +31,6 @@ class Storage(ABC):
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
         """Store the entry in place of the origin's old one. The store may delete it after `lifetime` seconds."""
 
-    @abstractmethod
-    async def forget(self, origin: str) -> bool:
-        """Delete the origin's entry. Return whether there was one."""
-
-    @abstractmethod
-    async def origins(self) -> list[str]:
-        """Return the origins that have an entry, sorted."""
-
     async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:  # noqa: ARG002 - for shared stores
         """Take or renew the lease on the origin: the right to fetch its robots.txt during the next `seconds`.
 

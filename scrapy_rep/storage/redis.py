@@ -72,12 +72,6 @@ class RedisStorage(Storage):
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
         await self._command("SET", ENTRY + origin, entry, "PX", _milliseconds(lifetime))
 
-    async def forget(self, origin: str) -> bool:
-        return bool(await self._command("DEL", ENTRY + origin))
-
-    async def origins(self) -> list[str]:
-        return await self._thread.run(self._scan)
-
     async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
         return bool(await self._command("EVAL", ACQUIRE, 1, LEASE + origin, token, _milliseconds(seconds)))
 
@@ -128,11 +122,6 @@ class RedisStorage(Storage):
         for command in commands:
             pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
         return pipeline.execute()
-
-    def _scan(self) -> list[str]:
-        keys = self._redis.scan_iter(match=f"{ENTRY}*", count=1_000)
-        # SCAN may return a key twice.
-        return sorted({key.decode("utf-8", "replace")[len(ENTRY) :] for key in keys})
 
 
 def _client(address: str) -> Redis:

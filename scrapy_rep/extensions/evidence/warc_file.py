@@ -39,7 +39,6 @@ VERSION = "WARC/1.1"
 METADATA, RESOURCE = "application/json", "application/octet-stream"
 HTTP_REQUEST, HTTP_RESPONSE = "application/http; msgtype=request", "application/http; msgtype=response"
 LEVEL = 6  # of gzip; warcio's level 9 saves 5 % more, but takes up to thirty times as long
-PROFILE = "http://netpreserve.org/warc/1.1/revisit"
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 5.6.2
 _LINE_ENDS = re.compile(rb"[\r\n\0]+")
 _SECRET = {b"authorization", b"proxy-authorization"}  # a reader of the archive could misuse these credentials
@@ -62,8 +61,6 @@ class WarcFile:
         self._failure: OSError | None = None
         self._bodies: LocalCache[str, str] = LocalCache(limit=max_known)
         """SHA-256 of a body -> the id of the record that contains it."""
-        self._latest: LocalCache[str, Fields] = LocalCache(limit=max_known)
-        """URL -> the fields by which a revisit record refers to the last response from this URL."""
         self._compress(RecordBuilder(warc_version=VERSION).create_warcinfo_record(name, information))
 
     def write_answer(self, answer: Answer, response: Response | None, at: float, needed_by: Origin | None) -> None:
@@ -75,15 +72,13 @@ class WarcFile:
         """
         url, date = answer.url, iso_time(at)
         fields: Fields = {}
-        is_confirmed = answer.status == 304 and response is not None and _is_conditional(response.request)
-        digest = sha256(answer.body).hexdigest() if answer.access is AccessResult.SUCCESS and not is_confirmed else None
+        digest = sha256(answer.body).hexdigest() if answer.access is AccessResult.SUCCESS else None
         values = {
             "type": "answer",
             "needed_by": None if needed_by is None else str(needed_by),
             "answer": answer.reason,
-            "access": "not modified" if is_confirmed else answer.access.value,
+            "access": answer.access.value,
             "sha256": digest,
-            "replayed": answer.replayed,
         }
         if response is not None and response.request is not None:
             fields["WARC-Concurrent-To"] = record = self._response(url, date, response, response.request)
@@ -115,8 +110,7 @@ class WarcFile:
         self._metadata("urn:scrapy-rep:end", iso_time(at), {"type": "end", "reason": reason, "lost": lost})
 
     def _response(self, url: str, date: str, response: Response, request: Request) -> str:
-        """Write the response, and return the id of its record. If the last response from this URL had the same body,
-        this is a `revisit`, which refers to the record with the body."""
+        """Write the response, and return the id of its record."""
         codings = response.headers.get("Content-Encoding")
         # A crawl reads limit + 1 octets of the decoded body. Twice as many compressed octets are enough for that.
         limit = self._limit + 1 if codings is None else 2 * self._limit
@@ -128,19 +122,10 @@ class WarcFile:
             fields["WARC-IP-Address"] = str(response.ip_address)
         if len(response.body) > self._limit:
             fields["WARC-Truncated"] = "length"
-        head, latest = _response_head(response), self._latest.get(url, {})
         if not _is_http(request):
             record = self._add("resource", url, date, body, RESOURCE, **fields)
-        elif body and latest.get("WARC-Payload-Digest") == digest:
-            fields |= {"WARC-Profile": f"{PROFILE}/identical-payload-digest", **latest}
-            record = self._add("revisit", url, date, head, HTTP_RESPONSE, **fields)
-        elif response.status == 304 and _is_conditional(request):
-            fields |= {"WARC-Profile": f"{PROFILE}/server-not-modified", **latest}
-            record = self._add("revisit", url, date, head, HTTP_RESPONSE, **fields)
         else:
-            record = self._add("response", url, date, head + body, HTTP_RESPONSE, **fields)
-            refers_to = {"WARC-Refers-To": record, "WARC-Refers-To-Target-URI": url, "WARC-Refers-To-Date": date}
-            self._latest[url] = {**refers_to, "WARC-Payload-Digest": digest}
+            record = self._add("response", url, date, _response_head(response) + body, HTTP_RESPONSE, **fields)
         return record
 
     def _metadata(self, url: str, date: str, values: Mapping[str, Any], **fields: str) -> None:
@@ -158,10 +143,9 @@ class WarcFile:
     def _add(self, kind: str, url: str, date: str, block: bytes, content_type: str, **fields: str) -> str:
         """Add a record, and return its id. The block is not parsed, because `warcio` would re-encode its headers."""
         record = f"<urn:uuid:{uuid4()}>"
-        written_as = "response" if kind == "revisit" else kind  # `warcio` omits the block of a revisit
         named = {"WARC-Type": kind, "WARC-Record-ID": record, "WARC-Target-URI": url, "WARC-Date": date, **fields}
         headers = StatusAndHeaders("", list(named.items()), protocol=VERSION)
-        self._compress(ArcWarcRecord("warc", written_as, headers, BytesIO(block), None, content_type, len(block)))
+        self._compress(ArcWarcRecord("warc", kind, headers, BytesIO(block), None, content_type, len(block)))
         return record
 
     def _compress(self, record: ArcWarcRecord) -> None:
@@ -172,10 +156,6 @@ class WarcFile:
 
 def _is_http(request: Request) -> bool:
     return urlparse_cached(request).scheme in {"http", "https"}
-
-
-def _is_conditional(request: Request | None) -> bool:
-    return request is not None and ("If-None-Match" in request.headers or "If-Modified-Since" in request.headers)
 
 
 def _request_head(request: Request) -> bytes:
