@@ -3,8 +3,8 @@
 1. `applicable_origin` says whose robots.txt applies. If none applies, the request goes on.
 2. If memory has a usable policy of that robots.txt, it decides at once. (An unreachable robots.txt has a policy, too:
    see 3.) If robots.txt expires soon, or the backoff after a failure is over, it is fetched again in the background.
-3. Else the request waits for a fetch (`fetching.resolver`). Most requests wait at the scheduler, before they come here
-   (`waiting.at_scheduler`). The others wait in the downloader (`waiting.in_downloader`). The fetch ends with a
+3. Else the request waits for a fetch (`fetching.single_flight`). Most requests wait at the scheduler, before they come
+   here (`waiting.at_scheduler`). The others wait in the downloader (`waiting.in_downloader`). The fetch ends with a
    policy, unless the crawl ends first. The policy decides about the requests that waited:
    - The fetch had an answer: its rules decide. Without rules, its status decides (`protocol.status_policy`).
    - The fetch failed: the old rules decide, if they may still be obeyed. Else nothing is allowed; after a long outage,
@@ -26,7 +26,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
-from scrapy_rep.fetching.resolver import Resolver
+from scrapy_rep.fetching.single_flight import SingleFlight
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin, needs_host
@@ -59,7 +59,9 @@ class Landing(NamedTuple):
 class Gate:
     """Decides for the middleware, and answers what extensions and spiders ask. Only its coroutines wait."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, resolver: Resolver, now: Callable[[], float]) -> None:
+    def __init__(
+        self, crawler: Crawler, settings: RepSettings, single_flight: SingleFlight, now: Callable[[], float]
+    ) -> None:
         """`now`: seconds since the epoch. Raises ValueError for a wrong product token."""
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
         """The crawl's product tokens, and where they come from. `open` replaces this object."""
@@ -81,7 +83,7 @@ class Gate:
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._stats = crawler.stats
-        self._resolver = resolver
+        self._single_flight = single_flight
         self._exempt = settings.exempt
         self._exempt_domains = tuple(item[1:] for item in map(str, settings.exempt) if item.startswith("*."))
         self._exempt_paths = _exempt_paths(settings.exempt)
@@ -89,11 +91,11 @@ class Gate:
     def open(self, spider: Spider) -> None:
         """Read the spider's attributes, and log the product tokens and what is exempt. Called when the spider opens."""
         self.user_agent = UserAgent(self._crawler.settings, spider)
-        self.user_agent.announce(self._log)
+        self.user_agent.log_tokens(self._log)
         if self._exempt:
             names = ", ".join(sorted(map(str, self._exempt)))
             self._log.info("REP_EXEMPT: robots.txt is neither fetched nor obeyed for %s", names)
-        self.refusals.announce()
+        self.refusals.log_dry_run()
 
     # The request goes on, or is refused.
 
@@ -166,29 +168,29 @@ class Gate:
     def origin_to_await(self, request: Request) -> Origin | None:
         """The origin whose robots.txt the request has to wait for; None if it need not wait."""
         applicable = self.applicable_origin(request)
-        return applicable if isinstance(applicable, Origin) and self._resolver.peek(applicable) is None else None
+        return applicable if isinstance(applicable, Origin) and self._single_flight.peek(applicable) is None else None
 
     def peek(self, request: Request) -> RobotsPolicy | None:
         """The usable policy that memory has for the request; None if it has none, or if no robots.txt applies."""
         applicable = self.applicable_origin(request)
-        return self._resolver.peek(applicable) if isinstance(applicable, Origin) else None
+        return self._single_flight.peek(applicable) if isinstance(applicable, Origin) else None
 
     def _peek_and_refresh(self, origin: Origin, request: Request) -> RobotsPolicy | None:
         """The usable policy that memory has. If it is time to fetch robots.txt again, begin that in the background."""
-        policy = self._resolver.peek(origin)
+        policy = self._single_flight.peek(origin)
         if policy is not None and policy.refetch is not NO_REFETCH:
-            self._resolver.refresh(origin, request)
+            self._single_flight.refresh(origin, request)
         return policy
 
     async def wait_for_policy(self, request: Request) -> RobotsPolicy | None:
         """Wait for the policy that applies to the request, and return it; None if no robots.txt applies. Fails
-        as `Resolver.resolve` does."""
+        as `SingleFlight.join` does."""
         applicable = self.applicable_origin(request)
         if not isinstance(applicable, Origin):
             return None
         policy = self._peek_and_refresh(applicable, request)
         if policy is None:
-            policy = await maybe_deferred_to_future(self._resolver.resolve(applicable, request))
+            policy = await maybe_deferred_to_future(self._single_flight.join(applicable, request))
         return policy
 
     def judge(self, request: Request, policy: RobotsPolicy | None) -> Verdict:

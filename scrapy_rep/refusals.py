@@ -43,7 +43,7 @@ class Refusals:
         self._by_rule: TopK[tuple[VerdictReason, str], int] = TopK(MAX_COUNTED, int, int)
         self._first_refusals: set[str] = set()
 
-    def announce(self) -> None:
+    def log_dry_run(self) -> None:
         """Log a WARNING at the start of a dry run."""
         if self._is_dry_run:
             self._log.warning(

@@ -97,7 +97,7 @@ PROTOCOL = [module for module in FILES if room_of(module) == "protocol"]
 
 def test_known_imports_are_found() -> None:
     assert {"addon", "protocol.robotstxt.parser", "importlib", "typing"} <= imports_of("scrapy_rep")
-    assert {"scrapy", "fetching.resolver", "waiting.at_scheduler"} <= imports_of("middleware")
+    assert {"scrapy", "fetching.single_flight", "waiting.at_scheduler"} <= imports_of("middleware")
     assert {"dataclasses", "protocol.robotstxt.rules"} <= imports_of("protocol.robotstxt.parser")
 
 
