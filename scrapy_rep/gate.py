@@ -1,5 +1,7 @@
 """Decides about each request: whose robots.txt applies to it, and what this robots.txt says.
 
+The gate decides, and the door waits: `waiting.at_scheduler.SchedulerDoor` keeps a request until the gate can decide.
+
 1. `applicable_origin` says whose robots.txt applies. If none applies, the request goes on.
 2. If memory has a usable policy of that robots.txt, it decides at once. (An unreachable robots.txt has a policy, too:
    see 3.) If robots.txt expires soon, or the backoff after a failure is over, it is fetched again in the background.
@@ -56,6 +58,11 @@ class Landing(NamedTuple):
     """The policy that applies to this URL; None if no robots.txt applies."""
 
 
+Judge = Callable[[Verdict, RobotsTxt | None, str, ProductTokens], Verdict]
+"""Returns the verdict that counts. Arguments: the verdict so far, the rules that are obeyed (None if there are none),
+the URL, and the product tokens."""
+
+
 class Gate:
     """Decides for the middleware, and answers what extensions and spiders ask. Only its coroutines wait."""
 
@@ -65,18 +72,20 @@ class Gate:
         """`now`: seconds since the epoch. Raises ValueError for a wrong product token."""
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
         """The crawl's product tokens, and where they come from. `open` replaces this object."""
-        self.also_judge: Callable[[Verdict, RobotsTxt | None, str, ProductTokens], Verdict] | None = None
-        """Takes a policy's verdict on a URL, and returns the verdict that counts (`usage.preferences`)."""
+        self.judges: list[Judge] = []
+        """More reasons to refuse a URL. Each way to a verdict asks all judges: a request, a page from another URL,
+        `RepMiddleware.verdict`, and `scrapy robots`. No judge is asked if no robots.txt applies."""
         self.before_download: list[Callable[[Request, Verdict], None]] = []
         """Called with a request that goes on, and the verdict on it; not for our own requests for a robots.txt. In a
         dry run, the verdict may be a refusal. A function may raise ForbiddenByRobots to drop the request. Without
-        functions and `also_judge`, allowed requests get no verdict, to save time."""
+        functions and `judges`, allowed requests get no verdict, to save time."""
         self.after_download: list[Callable[[Request, Response, Landing | None], None]] = []
         """Called with a request and its response, before the spider gets the response; not for our own requests for a
         robots.txt. A function may raise ForbiddenByRobots to drop the response."""
         self.delayed_sites: Collection[str] = ()
         """The sites whose Crawl-delay is obeyed (`extensions.crawl_delay`). They take few places in the downloader."""
         self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
+        self.origins = single_flight.origins
         self.decided = 0
         """The number of decisions by a policy."""
         self.now = now
@@ -115,7 +124,7 @@ class Gate:
                 by = "dont_obey_robotstxt" if request.meta.get("dont_obey_robotstxt") else "setting"
                 self._stats.inc_value(f"rep/exempt/{by}")
             if applicable is NO_HOST or self.before_download:
-                self._act_on(self.judge(request, None), request)
+                self._act_on(self.verdict_on(request, None), request)
         return None
 
     def decide(self, request: Request, policy: RobotsPolicy) -> None:
@@ -124,9 +133,9 @@ class Gate:
         if policy.state is UNREACHABLE_STALE:
             self._stats.inc_value("rep/cache/stale")
         tokens = self.user_agent.tokens(request)
-        # `allows` is faster. But `also_judge` and the functions in `before_download` need a verdict.
-        if self.also_judge is not None or self.before_download or not policy.allows(request.url, tokens):
-            self._act_on(self.verdict(policy, request.url, tokens), request)
+        # `allows` is faster. But `judges` and the functions in `before_download` need a verdict.
+        if self.judges or self.before_download or not policy.allows(request.url, tokens):
+            self._act_on(self._verdict(policy, request.url, tokens), request)
 
     def _act_on(self, verdict: Verdict, request: Request) -> None:
         if not verdict.allowed:
@@ -193,19 +202,20 @@ class Gate:
             policy = await maybe_deferred_to_future(self._single_flight.join(applicable, request))
         return policy
 
-    def judge(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
+    def verdict_on(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
         """The verdict on the request by the policy that applies to it. Without a policy, the request is allowed, unless
         its URL needs a host."""
         if policy is not None:
-            return self.verdict(policy, request.url, self.user_agent.tokens(request))
+            return self._verdict(policy, request.url, self.user_agent.tokens(request))
         reason = self.applicable_origin(request)
         reason = reason if isinstance(reason, VerdictReason) else NOT_SUBJECT
         return Verdict(reason is not NO_HOST, reason)
 
-    def verdict(self, policy: RobotsPolicy, url: str, tokens: ProductTokens) -> Verdict:
-        """The verdict on a URL by the policy, after `also_judge`."""
+    def _verdict(self, policy: RobotsPolicy, url: str, tokens: ProductTokens) -> Verdict:
         verdict = policy.verdict(url, tokens)
-        return verdict if self.also_judge is None else self.also_judge(verdict, policy.robots, url, tokens)
+        for judge in self.judges:
+            verdict = judge(verdict, policy.robots, url, tokens)
+        return verdict
 
     def product_tokens(self, request: Request) -> ProductTokens:
         """The product tokens that decide about the request."""

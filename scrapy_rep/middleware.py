@@ -122,7 +122,7 @@ class RepMiddleware:
         policy = self.gate.wait_for_policy(request)
         if timeout is not None:
             policy = within(timeout, policy, TimeoutError(f"robots.txt has not answered within {timeout:g} seconds"))
-        return self.gate.judge(request, await policy)
+        return self.gate.verdict_on(request, await policy)
 
     # Beginning and end.
 

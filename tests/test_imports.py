@@ -30,11 +30,12 @@ LAYERS = (
     ("extensions", "misconfiguration", "waiting"),
     ("gate",),
     ("fetching", "refusals"),
+    ("known_origins",),
     ("storage",),
     ("exceptions", "origin_info", "robotparser"),
     ("settings", "signals", "user_agent"),
     ("scrapy_internals", "usage"),
-    ("clock", "deferreds", "log", "protocol"),
+    ("clock", "deferreds", "log", "protocol", "top_k"),
 )
 ROW = {room: row for row, rooms in enumerate(LAYERS) for room in rooms}
 # Values in, values out: that takes no clock and no I/O.

@@ -26,6 +26,7 @@ from scrapy_rep.deferreds import CANCELLATIONS
 from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.known_origins import KnownOrigins
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.answer import Answer
@@ -85,6 +86,7 @@ class Driver:
         storage = storage_of(crawler, settings)
         if storage is not None:
             self._store = SharedStore(crawler, storage, settings, clock)
+        self.origins = KnownOrigins(settings.memory_origins)
         self._is_closing = False
         self._pauses: set[Deferred[None]] = set()
         self._clock = clock
@@ -213,8 +215,16 @@ class Driver:
                 self._log.debug(
                     "robots.txt leads from https to http: %s -> %s", printable(hop.url), printable(following.url)
                 )
+        info = OriginInfo(policy, pause)
+        before, result = self.origins.note(origin, info)
         self._signals.send_catch_log(
-            robots_known, origin=origin, info=OriginInfo(policy, pause), request=trigger, fetched=bool(hops)
+            robots_known,
+            origin=origin,
+            info=info,
+            before=before,
+            result=result,
+            request=trigger,
+            fetched=bool(hops),
         )
 
     async def _report_rules(self, origin: Origin, policy: RobotsPolicy, trigger: Request) -> None:

@@ -81,6 +81,7 @@ class SingleFlight:
         self._memory = Memory(settings)
         self._driver = Driver(crawler, settings, downloads, clock)
         self._turns = self._driver.turns
+        self.origins = self._driver.origins
         self.can_start_another_fetch = self._turns.can_start_another
         self._fetches: dict[Origin, _Fetch] = {}
         self._cancelled: list[Deferred[None]] = []

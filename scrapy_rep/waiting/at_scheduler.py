@@ -3,7 +3,8 @@
 Scrapy's engine asks the scheduler for one request after the other, and stops at CONCURRENT_REQUESTS. If requests waited
 in the downloader, a few slow robots.txt files would take all these places. So the door stands in for the scheduler: the
 engine asks the door (`next_request`), and gets only requests that need not wait. A request that waits at the door has
-left its queue and has passed no downloader middleware. It does not count against CONCURRENT_REQUESTS.
+left its queue and has passed no downloader middleware. It does not count against CONCURRENT_REQUESTS. The door only
+keeps requests: the gate decides whether they may be fetched (`gate.Gate`).
 
 1. The engine asks for a request, and the door takes the next request out of the queue. If no robots.txt applies to that
    request, or if memory has a usable policy for it, the engine gets the request.
