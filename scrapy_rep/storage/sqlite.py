@@ -52,11 +52,12 @@ class SqliteStorage(Storage):
         """`now` returns seconds since the epoch. Raises ValueError if the file cannot be opened or written."""
         self._path = path = path_of(address)
         self._now = now
+        self._is_set_up = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # With isolation_level None, each statement is its own transaction.
             self._db = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
-            self._set_up()
+            self._set_up(ATTEMPTS)
         except (OSError, sqlite3.Error) as exc:
             # If the file is damaged or locked, each call fails, and the crawl goes on without the store.
             if not hasattr(self, "_db") or any(text in str(exc) for text in UNUSABLE):
@@ -83,23 +84,26 @@ class SqliteStorage(Storage):
     def _execute(self, statement: str, row: tuple[object, ...] | dict[str, object]) -> sqlite3.Cursor:
         """Execute the statement. An error names the file, so that the crawl's WARNING does."""
         try:
+            if not self._is_set_up:
+                self._set_up(1)
             return self._db.execute(statement, row)
         except sqlite3.Error as exc:
             raise type(exc)(f"{self._path}: {exc}") from None
 
-    def _set_up(self) -> None:
+    def _set_up(self, attempts: int) -> None:
         """Create the tables, and delete entries and leases that have expired."""
-        for attempt in range(ATTEMPTS):
+        for attempt in range(attempts):
             try:
                 self._db.executescript(SCHEMA)
                 break
             except sqlite3.OperationalError as exc:
                 # If several processes create the file, all but one get this error, without a wait for the lock.
-                if "locked" not in str(exc) or attempt == ATTEMPTS - 1:
+                if "locked" not in str(exc) or attempt == attempts - 1:
                     raise
                 time.sleep(BUSY)
         self._db.execute("DELETE FROM entries_1 WHERE keep_until < ?", (self._now(),))
         self._db.execute("DELETE FROM leases_1 WHERE until < ?", (self._now(),))
+        self._is_set_up = True
 
 
 def path_of(address: str) -> Path:

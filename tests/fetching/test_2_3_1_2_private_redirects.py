@@ -13,7 +13,7 @@ from crawling import crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.http import Response
+from scrapy.http import Response, TextResponse
 from twisted.internet import defer, reactor
 from twisted.internet.base import BlockingResolver
 from twisted.internet.protocol import Factory, Protocol
