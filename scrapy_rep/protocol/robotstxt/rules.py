@@ -42,7 +42,7 @@ class Received(NamedTuple):
     url: str
     """The URL of the answer, after all redirects."""
     at: float
-    """The time of the answer, or of the last 304 that confirmed it, in seconds since the epoch."""
+    """The time of the answer, in seconds since the epoch."""
     sha256: str
     """The SHA-256, in hexadecimal, of the decompressed body, cut to REP_BODY_LIMIT + 1 bytes; empty without rules."""
 
