@@ -1,7 +1,7 @@
 """A real FTP server on loopback, in a process of its own: a folder for anyone, and one in it for alice.
 
-It prints its port. With `hang`, it accepts connections and sends nothing. Any other text is its reply to each request for a
-file.
+It prints its port. With `hang`, it accepts connections and sends nothing. Any other text is its reply
+to each request for a file.
 """
 
 from __future__ import annotations
