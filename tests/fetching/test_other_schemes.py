@@ -34,7 +34,7 @@ def ftp(tmp_path: Path) -> Iterator[Callable[..., str]]:
         def start(*modes: str, **files: bytes) -> str:
             for name, content in files.items():
                 path = tmp_path / name.replace("_", "/").replace("robots", "robots.txt")
-                path.parent.mkdir(exist_ok=True)
+                path.parent.mkdir(exist_ok=True, parents=True)
                 path.write_bytes(content)
             server = servers.enter_context(PythonProcess(ftp_server.__file__, str(tmp_path), *modes))
             until(lambda: server.stdout.endswith(b"\n"))
@@ -50,6 +50,29 @@ async def test_2_3_ftp_obeys_its_robots_txt(ftp: Callable[..., str]) -> None:
     assert [response.body for response in result.pages.values()] == [b"page"]
     assert list(result.refused) == [f"{origin}/private"]
     assert result.refused[f"{origin}/private"].verdict.robots_url == f"{origin}/robots.txt"
+
+
+@ensureDeferred
+async def test_ftp_is_judged_by_the_file_that_is_asked_for(ftp: Callable[..., str]) -> None:
+    rules = b"user-agent: *\ndisallow: /pub/private/\ndisallow: /pub/one.txt$\ndisallow: /pub/(x).txt\n"
+    files = {"pub/private/a.txt": b"secret", "pub/one.txt": b"secret", "pub/(x).txt": b"secret", "pub/two.txt": b"two"}
+    origin = ftp(robots=rules, **files)
+    forbidden = [
+        "/pub/private%2Fa.txt",
+        "/pub%2Fprivate%2Fa.txt",
+        "/pub//private/a.txt",
+        "/pub/x%2F..%2Fprivate/a.txt",
+        "/pub/one.txt?x",
+        "/pub/one.txt;type=i",
+        "/pub/one%2Etxt?",
+        "/pub/%28x%29.txt",
+        "/pub/%28x).txt?x#y",
+    ]
+    allowed = ["/pub/two.txt", "/pub/two.txt?x", "/pub%2Ftwo.txt"]
+    result = await crawl(*(f"{origin}{path}" for path in (*forbidden, *allowed)))
+    assert set(result.refused) == {Request(f"{origin}{path}").url for path in forbidden}
+    assert {response.body for response in result.pages.values()} == {b"two"}
+    assert len(result.pages) == len(allowed)
 
 
 @ensureDeferred
