@@ -20,7 +20,7 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
-from web import RULES
+from web import RULES, Web
 
 from scrapy_rep import RobotsUnreachable
 from scrapy_rep.scrapy_internals.compat import sleep
@@ -214,6 +214,19 @@ async def test_2_3_a_custom_scheme_with_an_authority() -> None:
     result = await crawl(f"{origin}/page", f"{origin}/private", settings=GEMINI)
     assert list(result.pages) == [f"{origin}/page"]
     assert result.refused[f"{origin}/private"].verdict.robots_url == f"{origin}/robots.txt"
+
+
+@ensureDeferred
+async def test_2_3_a_websocket_obeys_the_robots_txt_of_http(web: Web) -> None:
+    site = web.robots(RULES)
+    origin = site.origin.replace("http://", "ws://")
+    result = await crawl(
+        f"{origin}/page", f"{origin}/private", site.url("/private"), settings={"DOWNLOAD_HANDLERS": {"ws": Capsule}}
+    )
+    assert list(result.pages) == [f"{origin}/page"]
+    assert set(result.refused) == {f"{origin}/private", site.url("/private")}
+    assert {error.verdict.robots_url for error in result.refused.values()} == {site.url("/robots.txt")}
+    assert site.targets == ["/robots.txt"]
 
 
 @ensureDeferred
