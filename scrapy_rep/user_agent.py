@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -201,12 +201,11 @@ _PLATFORM = "|".join(
     macintosh mac os x intel ppc iphone ipad ipod cpu cros freebsd openbsd netbsd sunos unix tablet desktop en
     """.split()
 )
-# Words that introduce an address, such as `contact: me@example.com`.
-_INTRODUCTION = "about|by|contact|e-mail|email|for|from|info|mail|more|please|see|url|visit|web|website"
-_LANGUAGE = "[a-z]{2}[-_][A-Z]{2}"
+# A language, or a word that introduces an address, such as `contact: me@example.com`. With a version, they are names:
+# `my-AI/1.0`, `See/1.0`.
+_WORD = "[a-z]{2}[-_][A-Z]{2}|(?i:about|by|contact|e-?mail|for|from|info|mail|more|please|see|url|visit|web|website)"
 _END = r"(?![A-Za-z0-9_.-])"
-# With a version, `my-AI/1.0` and `See/1.0` are names.
-_NO_NAME = rf"(?:(?i:{_PLATFORM})|(?:{_LANGUAGE}|(?i:{_INTRODUCTION}))(?!/)){_END}"
+_NO_NAME = rf"(?:(?i:{_PLATFORM})|(?:{_WORD})(?!/)){_END}"
 # A comment may be cut off.
 _COMMENT = re.compile(r"\([^()]*(?:\)|\Z)")
 # An identifier with a letter. Not the beginning of an address: `bot@...`, `https://...`, `mailto:...`, `+example.com`.
@@ -215,8 +214,8 @@ _NAME = rf"(?:\+(?![^\s/;,]*\.))?(?!www\.|{_NO_NAME})(?=[0-9_.-]*[A-Za-z])({IDEN
 _AT_START_OF_COMMENT = re.compile(rf"\(\s*{_NAME}/[0-9]")
 # At the start of a word. So `5.0` is no product, nor is anything within an address.
 _PRODUCT = re.compile(rf"(?<![^\s,;()]){_NAME}")
-_AFTER_COMPATIBLE = re.compile(r"\bcompatible;", re.IGNORECASE)
-_START_OF_PART = re.compile(rf"\s*{_NAME}")
+# The first name after each `compatible;` that is at the start of a part.
+_AFTER_COMPATIBLE = re.compile(rf"\b(?i:compatible);(?=(?:[^();]*;)*?\s*{_NAME})")
 
 # The products of browsers. Crawlers send them, too, so none of these products identifies a crawler.
 BROWSERS = frozenset(
@@ -240,7 +239,7 @@ def product_token(user_agent: str) -> str | None:
         without_comments = shorter
     named = _PRODUCT.findall(without_comments)
     if not named or named[0].lower() in BROWSERS:
-        named = [*_named_compatible(user_agent), *named, *_AT_START_OF_COMMENT.findall(user_agent)]
+        named = [*_AFTER_COMPATIBLE.findall(user_agent), *named, *_AT_START_OF_COMMENT.findall(user_agent)]
     return next((token for token in named if token.lower() not in BROWSERS), None)
 
 
@@ -249,10 +248,3 @@ def is_doubtful(token: str, user_agent: str) -> bool:
     `City! Scrapers`, or `C` in `C++Bot`."""
     rest = rf"(?:[^A-Za-z0-9_.\s/,;:()<>\[\]|-]|\s+(?:&\s*)?(?!\+|v?[0-9]){_NAME})"
     return re.search(rf"(?<![^\s,;()+]){re.escape(token)}{rest}", user_agent) is not None
-
-
-def _named_compatible(user_agent: str) -> Iterator[str]:
-    """Yield the first name after each `compatible;`, also if it is a browser's."""
-    for after in _AFTER_COMPATIBLE.split(user_agent)[1:]:
-        parts = map(_START_OF_PART.match, re.split("[()]", after, maxsplit=1)[0].split(";"))
-        yield from [part[1] for part in parts if part][:1]

@@ -64,8 +64,8 @@ def _as_file(target: str) -> str:
 
     FTP servers read `//` as `/`.
     """
-    path = re.sub("/+", "/", unquote(urlparse(f"ftp://host{target}").path))
-    return path.replace("%", "%25").replace("#", "%23")
+    path = unquote(urlparse(f"ftp://host{target}").path)
+    return re.sub("/+", "/", path.replace("%", "%25").replace("#", "%23"))
 
 
 def _without_dot_segments(target: str) -> tuple[str, ...]:

@@ -153,7 +153,7 @@ def test_utf_16_with_a_mark_may_begin_with_anything(first: str, mark: bytes, enc
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("first", ["User-agent: a", "Sitemap: /s.xml # \u0416", " \tuser agent : *", "# a", "", "no"])
+@pytest.mark.parametrize("first", ["User-agent: a", "Sitemap: /s.xml# \u0416", " \tuser agent : *", "# a", "", "no"])
 def test_utf_16_without_a_mark_is_read_if_it_has_a_record(first: str, line_end: str, encoding: str) -> None:
     text = line_end.join([first, *RULES.splitlines(), ""])
     robots = parse(text.encode(encoding))

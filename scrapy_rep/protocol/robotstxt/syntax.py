@@ -20,9 +20,7 @@ WHITE_SPACE = " \t"  # WS in 2.2
 # (U+FEFF), and servers pad lines with NUL.
 _IN_UNICODE = (0x1680, *range(0x2000, 0x200C), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF)
 _SKIPPED = "".join(map(chr, (*range(0x21), *range(0x7F, 0xA1), *_IN_UNICODE)))
-_USUAL = bytes([*b"\t\n\r", *range(0x20, 0x7F)])
-_FIRST_OCTETS = {character.encode()[0] for character in _SKIPPED} - {*_USUAL}
-_NEITHER_FIRST_NOR_LF = bytes({*range(256)} - _FIRST_OCTETS - {*b"\n"})
+_USUAL = bytes([*b"\t\r", *range(0x20, 0x7F)])
 _LONE_CR = re.compile(rb"\r(?!\n)")
 _PRODUCT_TOKEN = re.compile(IDENTIFIER)
 # What a browser makes of a text file: a page with nothing but a `<pre>`. Chromium also adds an empty `<div>`.
@@ -51,13 +49,12 @@ def readable(body: bytes, limit: int) -> bytes:
     """
     octets = (body if len(body) <= limit else body[: limit + 1]).removeprefix(codecs.BOM_UTF8)
     # Few files have other octets, and most of these octets are printable characters.
-    is_usual = octets.translate(None, _USUAL).decode("utf-8", "ignore").isprintable()
+    is_usual = octets.translate(None, _USUAL + b"\n").decode("utf-8", "ignore").isprintable()
     if not is_usual and (text := _from_utf_16(octets)) is not None:
         octets = text.encode("utf-8", "replace")
     if b"\r" in octets:
-        # A CR without LF is rare. Without it, it is twice as fast to remove CR as to replace CRLF.
-        octets = octets.replace(b"\r\n", b"\n") if _LONE_CR.search(octets) else octets.replace(b"\r", b"")
-        octets = octets.replace(b"\r", b"\n")
+        # A CR without LF is rare, and it is twice as fast to remove CR as to replace CRLF.
+        octets = _LONE_CR.sub(b"\n", octets).replace(b"\r", b"")
     if len(body) > limit:
         # The octet after the limit shows whether the last line is whole.
         octets = octets[: octets.rfind(b"\n") + 1]
@@ -66,8 +63,8 @@ def readable(body: bytes, limit: int) -> bytes:
 
 def _tidied(octets: bytes) -> bytes:
     """Return the text without unusual white space before a key, before a value and after a value."""
-    lines = zip(octets.split(b"\n"), octets.translate(None, _NEITHER_FIRST_NOR_LF).split(b"\n"), strict=True)
-    return b"\n".join([_tidied_line(line) if found else line for line, found in lines])
+    lines = zip(octets.split(b"\n"), octets.translate(None, _USUAL).split(b"\n"), strict=True)
+    return b"\n".join([_tidied_line(line) if unusual else line for line, unusual in lines])
 
 
 def _tidied_line(line: bytes) -> bytes:
