@@ -237,7 +237,7 @@ class Fetcher:
             return Answer(url, reason=STOPPED, dropped=True)
         if needs_body and download.is_short(received):
             return Answer(url, reason="the body is shorter than its Content-Length")
-        if needs_body and is_mislabelled(received):
+        if needs_body and is_mislabelled(received, response.body):
             message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
             self._log.info(message, printable(url))
         is_proxied = bool((response.request or request).meta.get("proxy"))
