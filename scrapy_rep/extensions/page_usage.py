@@ -28,7 +28,7 @@ from scrapy_rep.usage import (
 from scrapy_rep.usage.preferences import Purposes, usage_in
 from scrapy_rep.user_agent import ProductTokens
 
-_ROBOTS_RULES = [rule.encode() for category in VOCABULARY for rule in category.robots_rules]
+_ROBOTS_RULES = [rule for category in VOCABULARY for rule in category.robots_rules]
 
 
 class PageUsage(Extension):
@@ -101,8 +101,12 @@ def _robots_meta(response: Response, tokens: ProductTokens) -> list[str]:
     """Return the contents of the page's `meta` elements for robots, or for a crawler with one of these tokens."""
     if not isinstance(response, HtmlResponse):
         return []
-    body = response.body.lower()
-    if not any(rule in body for rule in _ROBOTS_RULES):  # most pages need not be parsed
+    try:
+        text = response.text.lower()
+    except (ValueError, LookupError):  # the charset is a codec that cannot decode pages, such as `idna`
+        response = response.replace(encoding="latin-1")
+        text = response.text.lower()
+    if not any(rule in text for rule in _ROBOTS_RULES):  # most pages need not be parsed
         return []
     names = {"robots", *map(str.lower, tokens)}
     elements = (element.attrib for element in response.css("meta[name][content]"))

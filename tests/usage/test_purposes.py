@@ -208,6 +208,29 @@ async def test_noai_in_robots_tags_disallows_training(web: Web, page: dict[str, 
     assert [str(error) for error in refused.refused.values()] == expected
 
 
+@pytest.mark.parametrize(
+    ("charset", "encoding"),
+    [
+        pytest.param("; charset=utf-16", "utf-16", id="UTF-16"),
+        pytest.param("", "utf-16", id="UTF-16-by-its-byte-order-mark"),
+        pytest.param("; charset=utf-16be", "utf-16-be", id="UTF-16BE"),
+        pytest.param("; charset=idna", "utf-8", id="a-codec-that-cannot-decode-pages"),
+        pytest.param("; charset=base64", "utf-8", id="a-codec-that-decodes-no-text"),
+        pytest.param("; charset=nonsense", "utf-8", id="an-unknown-charset"),
+    ],
+)
+@ensureDeferred
+async def test_noai_is_read_in_the_encoding_of_the_page(web: Web, charset: str, encoding: str) -> None:
+    page = answer(NOAI.encode(encoding), headers={"Content-Type": f"text/html{charset}"})
+    site = web.site({"/robots.txt": answer(""), "/a": page})
+    # Scrapy's MetaRefreshMiddleware reads the text of the page, and fails if the page cannot be decoded.
+    result = await crawl(site.url("/a"), settings={**REFUSE, "METAREFRESH_ENABLED": False})
+    assert [str(error) for error in result.refused.values()] == [
+        "Forbidden for the purpose 'train-ai' by the page itself (Meta Robots: noindex, NoAI)"
+    ]
+    assert result.failed == {}
+
+
 @ensureDeferred
 async def test_the_end_of_the_crawl_says_how_many_pages_stated_what(web: Web) -> None:
     site = site_of(web)
