@@ -1,7 +1,7 @@
 """The warning about an outage, when it begins; and the log line at its end.
 
 - Each of the first WARNED_OUTAGES outages is logged as a WARNING, and its end at INFO. Others are logged at DEBUG.
-- The first challenge is explained in a WARNING.
+- The first challenge is explained in a WARNING, and so is the first request for a signature (Web Bot Auth).
 - If requests were refused because of outages, a WARNING at the end of the crawl has their number, and names
   three sites.
 """
@@ -16,6 +16,7 @@ from scrapy.utils.datatypes import LocalCache
 from scrapy_rep.extensions import Extension
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol import words
+from scrapy_rep.protocol.challenge import WEB_BOT_AUTH
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import Basis, OriginKind, VerdictReason, counted
@@ -42,8 +43,9 @@ class OutageLog(Extension):
         elif info.failing_since is None and was_warning is not None:
             self._logged[origin] = None
             self._log_answer(logging.INFO if was_warning else logging.DEBUG, "%s: %s. It is reachable again", info)
-        if info.kind is OriginKind.CHALLENGED and self._is_first("a challenge"):
-            self._log.warning(words.CHALLENGE_ADVICE)
+        advice = words.SIGNATURE_ADVICE if info.sign == WEB_BOT_AUTH else words.CHALLENGE_ADVICE
+        if info.kind is OriginKind.CHALLENGED and self._is_first(advice):
+            self._log.warning(advice)
 
     def _log_answer(self, level: int, message: str, info: OriginInfo, *more: str) -> None:
         """Log a message that begins with the URL of robots.txt and its answer."""

@@ -43,8 +43,9 @@ GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1; the third octet means deflate, t
 _REGISTERED = frozenset(
     [b"aes128gcm", b"br", b"compress", b"dcb", b"dcz", b"exi", b"pack200-gzip", b"x-compress", b"zstd"]
 )
-# Compressed data has many of these octets. Text has none, except in UTF-16. (ISO-2022-JP has ESC, \x1b.)
-_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+# Compressed data has many of these octets. Text has none, and no \xff at its beginning, except in UTF-16. (ISO-2022-JP
+# has ESC, \x1b.)
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]|\A\xff")
 MAX_LOOKED_AT = 256  # octets that are searched for _BINARY
 
 

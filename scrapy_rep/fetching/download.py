@@ -231,7 +231,7 @@ class Fetcher:
         status, now, request = response.status, self._now(), download.request
         if "dataloss" in response.flags:
             return Answer(url, reason="the connection was lost before the end of the body")
-        sign = vendor_of_challenge(response.headers.getlist, response.body)
+        sign = vendor_of_challenge(response.headers.getlist, response.body, status)
         needs_body = result_of(status, self._settings.status_policy, sign) is AccessResult.SUCCESS
         if needs_body and download.is_stopped(received):
             return Answer(url, reason=STOPPED, dropped=True)
