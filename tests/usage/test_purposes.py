@@ -208,6 +208,43 @@ async def test_noai_in_robots_tags_disallows_training(web: Web, page: dict[str, 
     assert [str(error) for error in refused.refused.values()] == expected
 
 
+TDM = '<html><head><Meta Name="TDM-Reservation" content="1"><meta name="tdm-policy" content="/p"></head></html>'
+
+
+@pytest.mark.parametrize(
+    ("page", "expected", "where"),
+    [
+        pytest.param(
+            answer(headers={"TDM-Reservation": "1"}),
+            False,
+            "the header of the response (Tdm-Reservation: 1)",
+            id="header",
+        ),
+        pytest.param(answer(TDM, headers=HTML), False, "the page itself (Meta Tdm-Reservation: 1)", id="element"),
+        pytest.param(
+            answer(TDM, headers={**HTML, "tdm-reservation": "0"}),
+            False,
+            "the page itself (Meta Tdm-Reservation: 1)",
+            id="the-stricter-of-both",
+        ),
+        pytest.param(answer(TDM.replace('"1"', '"0"'), headers=HTML), True, None, id="not-reserved"),
+        pytest.param(answer(TDM, headers={"Content-Type": "text/plain"}), None, None, id="no-html"),
+        pytest.param(answer(headers={"TDM-Policy": "https://example.com/policy"}), None, None, id="a-policy-alone"),
+    ],
+)
+@ensureDeferred
+async def test_a_reservation_disallows_text_and_data_mining(
+    web: Web, page: dict[str, Any], expected: bool | None, where: str | None
+) -> None:
+    site = web.site({"/robots.txt": answer("User-agent: *\nContent-Usage: search=y"), "/a": page})
+    purposes = {"REP_PURPOSES": ["tdm"]}
+    stated = {"search": True, **({} if expected is None else {"tdm": expected})}
+    assert usage(await crawl(site.url("/a"), settings=purposes)) == {"/a": stated}
+    refused = await crawl(site.url("/a"), settings={**purposes, "REP_PURPOSES_REFUSE": True})
+    said = [f"Forbidden for the purpose 'tdm' by {where}"] if where else []
+    assert [str(error) for error in refused.refused.values()] == said
+
+
 @pytest.mark.parametrize(
     ("charset", "encoding"),
     [
