@@ -140,8 +140,10 @@ def new_download(ask: Ask, trigger: Request, crawler: Crawler, settings: RepSett
         meta.update(_copied(trigger.meta, PACE_META))
     if url.startswith("ftp:"):
         meta.update(_copied(trigger.meta, _COPIED_FOR_FTP))
-    # An uncompressed body can be cut anywhere and still be read.
-    headers: dict[Any, Any] = {"Accept-Encoding": "identity", **_copied(trigger.headers, _COPIED_HEADERS)}
+    headers = _copied(trigger.headers, _COPIED_HEADERS)
+    if not meta["zyte_api_automap"]:  # the API sets its own; a site may ban for another
+        # An uncompressed body can be cut anywhere and still be read.
+        headers["Accept-Encoding"] = "identity"
     request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
     download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit)
     return download
