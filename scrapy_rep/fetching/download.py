@@ -19,6 +19,7 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS, within
@@ -277,8 +278,15 @@ def _component_of(exc: Exception) -> str:
 
 def _alone(exc: Exception) -> Exception:
     """Return the exception without its traceback and causes: they would keep the request during the whole outage."""
+    reasons: Any = getattr(exc, "reasons", None)
+    if isinstance(reasons, list):  # an exception of Twisted has failures, which hold frames
+        reasons[:] = [_without_frames(each) if isinstance(each, Failure) else each for each in reasons]
     exc.__cause__ = exc.__context__ = None
     return exc.with_traceback(None)
+
+
+def _without_frames(failure: Any) -> Any:
+    return Failure(_alone(failure.value))  # type: ignore[no-untyped-call]
 
 
 def _in_words(exc: Exception) -> str:
