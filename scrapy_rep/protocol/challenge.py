@@ -41,7 +41,8 @@ VENDORS = tuple(vendor for vendor, *_ in (*BY_HEADER, *BY_PAGE))
 def vendor_of_challenge(lines_of: Callable[[str], Sequence[bytes]], page: bytes, status: int = 403) -> str:
     """Return the vendor of the challenge, if the answer is a challenge; else an empty text.
 
-    `lines_of` returns the lines of a header field. `page` is the answer's body.
+    `lines_of` returns the lines of a header field. `page` is the answer's body. `status` is its status; all rows count
+    with the default.
     """
     for vendor, field, values, statuses, _source in BY_HEADER:
         # Most of these fields have one value, but a proxy may have joined two lines of it (RFC 9110 5.3).
