@@ -368,6 +368,30 @@ def test_what_shows_a_challenge(fields: list[tuple[str, str]], body: bytes, vend
     assert vendor_of_challenge(lines(*fields), body) == vendor
 
 
+IMPERVA = b'<html style="height:100%"><iframe id="main-iframe" src="/_Incapsula_Resource?SWUDNSAI=31"></iframe></html>'
+DATADOME = b'<html><script src="https://ct.captcha-delivery.com/c.js"></script></html>'
+SIGN = ("Accept-Signature", 'sig1=("@authority" "signature-agent";key="sig1");created;tag="web-bot-auth"')
+
+
+@pytest.mark.parametrize(
+    ("fields", "body", "vendor", "statuses"),
+    [
+        pytest.param([], IMPERVA, "Imperva", {200, 401, 403}, id="imperva"),
+        pytest.param([], DATADOME, "DataDome", {200, 401, 403}, id="datadome"),
+        pytest.param([SIGN], b"", "Web Bot Auth", {401, 403}, id="a-request-for-a-signature"),
+        pytest.param([SIGN, SIGN], b"", "Web Bot Auth", {401, 403}, id="two-lines"),
+        pytest.param([("Accept-Signature", " ")], b"", "", {200, 401, 403, 404}, id="an-empty-request"),
+        pytest.param([], b"# " + IMPERVA + DATADOME, "", {200, 401, 403, 404}, id="no-markup"),
+        pytest.param([], ANUBIS, "Anubis", {200, 401, 403, 404}, id="any-status"),
+    ],
+)
+def test_the_statuses_with_which_a_sign_shows_a_challenge(
+    fields: list[tuple[str, str]], body: bytes, vendor: str, statuses: set[int]
+) -> None:
+    found = {status: vendor_of_challenge(lines(*fields), body, status) for status in (200, 401, 403, 404)}
+    assert found == {status: vendor if status in statuses else "" for status in found}
+
+
 def test_every_row_of_challenges_has_its_source() -> None:
     assert len(set(VENDORS)) == len(VENDORS)
     assert all(row[-1] for row in (*BY_HEADER, *BY_PAGE))
