@@ -115,13 +115,13 @@ class Finding:
             return printable(self.error or "", MAX_RULE)
         token, deciding = verdict.product_token, verdict.decided_by
         group = OF_GROUP.format(token=token) if token is not None else "for every crawler"
-        taken_for = f"; taken for {self.judged_url}" if self.judged_url != self.url else ""
+        taken_for = f"taken for {self.judged_url}: " if self.judged_url != self.url else ""
         if deciding is None:
             by = group if verdict.reason is VerdictReason.NO_RULE else verdict.source
-            return f"{verdict.words} ({by}){taken_for}"
+            return f"{taken_for}{verdict.words} ({by})"
         purpose = f"for the purpose {verdict.purpose!r} " if verdict.purpose is not None else ""
         read_as = READ_AS.format(url=printable(verdict.read_as)) if verdict.read_as else ""
-        return f"{purpose}by {line_in_words(deciding)} ({group}){read_as}{taken_for}"
+        return f"{taken_for}{purpose}by {line_in_words(deciding)} ({group}){read_as}"
 
 
 def policy_of_file(body: bytes, limit: int = PARSING_LIMIT) -> RobotsPolicy:

@@ -70,23 +70,16 @@ class Output:
         self._colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
         self._began = time.monotonic()
         self._texts: list[str] = []
-        self._files: LocalCache[tuple[str, int], None] = LocalCache(limit=MAX_FILES)
+        self._files: LocalCache[int, None] = LocalCache(limit=MAX_FILES)
         self._unreachable = self._not_as_builtin = 0
         self._counts: Counter[str] = Counter()
-        self._is_complete = False
+        self.exit_status = COULD_NOT_TELL
+        """The exit status. `finish` sets it, because the crawl may fail to start, or end early."""
         self.is_closed = False
         """Whether standard output can no longer be written, for example because `head` has closed it."""
         # A robots.txt may contain any character, and the encoding of a terminal or file may lack some of them.
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="backslashreplace")
-
-    @property
-    def exit_status(self) -> int:
-        """The exit status. Before `finish`, it is COULD_NOT_TELL, because the crawl may fail to start, or end early. It
-        stays so without any URL."""
-        if not self._is_complete or self._unreachable or self._counts["can't tell"] or not self._counts:
-            return COULD_NOT_TELL
-        return SOME_REFUSED if self._counts["refused"] else ALL_ALLOWED
 
     def write(self, finding: Finding) -> None:
         """Count the finding. The next `flush` writes it."""
@@ -107,9 +100,7 @@ class Output:
 
     def _is_new_file(self, finding: Finding) -> bool:
         """Whether no earlier object has the lines of this robots.txt."""
-        if finding.policy is None or finding.robots is None:
-            return True
-        file = finding.policy.entry.robots_url, hash(finding.robots.octets)
+        file = hash((finding.info and finding.info.robots_url, finding.robots and finding.robots.octets))
         is_new = file not in self._files
         self._files[file] = None
         return is_new
@@ -154,7 +145,8 @@ class Output:
     def finish(self) -> None:
         """Write the last findings, and for a list the summary."""
         self.flush()
-        self._is_complete = True
+        if self._counts and not self._unreachable and not self._counts["can't tell"]:
+            self.exit_status = SOME_REFUSED if self._counts["refused"] else ALL_ALLOWED
         if self._is_list and sys.stderr is not None:
             self._show_progress("")
             print(self._summary(), file=sys.stderr)
@@ -165,13 +157,15 @@ class Output:
             print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _summary(self) -> str:
+        number = self._counts.total()
+        if not number:
+            return "0 URLs: there is nothing to judge"
         words = {word: f"{self._counts[word]:,} {word}" for word in COLOURS if self._counts[word]}
         if self._unreachable:
             words["refused"] += f" ({self._unreachable:,} of them because robots.txt is unreachable)"
-        parts = [", ".join(words.values()) or "nothing to judge"]
+        parts = [", ".join(words.values())]
         if self._not_as_builtin:
             parts.append(f"Scrapy's own middleware would answer {self._not_as_builtin:,} differently")
-        number = self._counts.total()
         parts.append(f"{number / max(time.monotonic() - self._began, 1e-3):,.0f} a second")
         return f"{counted(number, 'URL')}: {'; '.join(parts)}"
 
@@ -366,9 +360,8 @@ def listing(robots: RobotsTxt, product_token: str | None, deciding: int | None, 
 
 def obeyed_lines(robots: RobotsTxt, product_token: str | None) -> set[int]:
     """Return the numbers of the lines of each group that is obeyed, from the group's first record to its last."""
-    token, records, obeyed = (product_token or "").lower(), robots.records, set[int]()
-    for number, group in enumerate(robots.groups):
-        if token in group.product_tokens:
-            lines = [record.line for record in records if record.group == number and record.key in GROUP_KEYS]
-            obeyed.update(range(lines[0], lines[-1] + 1))
-    return obeyed
+    token, groups, spans = (product_token or "").lower(), robots.groups, dict[int, list[int]]()
+    for record in robots.records:
+        if record.group is not None and record.key in GROUP_KEYS and token in groups[record.group].product_tokens:
+            spans.setdefault(record.group, []).append(record.line)
+    return {line for lines in spans.values() for line in range(lines[0], lines[-1] + 1)}
