@@ -94,7 +94,8 @@ def test_a_given_file_is_compared(robots: str, agent: str, url: str, said: str |
     found = compared(finding, BuiltinParser(settings, robots.encode()).answer(url)).compared
     assert found is not None
     assert found.why == (said or "")
-    assert (found.allowed is finding.allowed) is (said is None)
+    assert finding.verdict is not None
+    assert (found.allowed is finding.verdict.allowed) is (said is None)
 
 
 def test_http_and_https_of_one_host() -> None:
