@@ -147,7 +147,7 @@ class Lookup:
             reason = policy.entry.last.reason
             error = f"robots.txt could not be fetched, because a component of the crawl failed: {reason}"
             return replace(finding, error=error)
-        verdict, answers = self._gate.judge(request, policy), tuple(self._answers.pop(request, ()))
+        verdict, answers = self._gate.verdict_on(request, policy), tuple(self._answers.pop(request, ()))
         if policy is not None:
             verdict = self._profile.with_usage(verdict, policy.robots, request.url)
         return replace(finding, verdict=verdict, policy=policy, answers=answers, now=self._gate.now())

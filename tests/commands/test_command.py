@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ from web import Web, answer, redirect
 
 from scrapy_rep.commands.output import JSON_KEYS, MAX_IGNORED
 from scrapy_rep.commands.urls import CHUNK
-from scrapy_rep.protocol.entry import entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.status_policy import CAUTIOUS
 from scrapy_rep.protocol.words import (
     ACCESS_WORDS,
@@ -118,7 +115,7 @@ def test_exit_status_2_where_a_setting_is_wrong(offline: Path, options: list[str
     assert_wrong_usage(Ended(*options, *file, "https://example.com/", cwd=offline), told)
 
 
-@pytest.mark.parametrize("options", [[], ["--cached"], ["--forget"], ["-s", f"TWISTED_REACTOR={ANOTHER_REACTOR}"]])
+@pytest.mark.parametrize("options", [[], ["-s", f"TWISTED_REACTOR={ANOTHER_REACTOR}"]])
 def test_exit_status_2_where_the_storage_is_wrong(tmp_path: Path, options: list[str]) -> None:
     done = Ended("-s", "REP_STORAGE=sqlight:x", *options, "https://example.com/", cwd=tmp_path)
     assert_wrong_usage(done, "REP_STORAGE is 'sqlight:x'; set it to an address that begins with one of memory:")
@@ -135,9 +132,7 @@ def test_any_other_error_at_the_start_is_no_wrong_usage(project: Path) -> None:
     ("arguments", "told"),
     [
         ("", "give a URL, or '-' to read URLs from standard input"),
-        ("--forget", "give a URL, or '-' to read URLs from standard input"),
         ("--no-such-option https://example.com/", "unknown option: --no-such-option"),
-        ("--cached --forget /", "give --cached or --forget, not both"),
         ("- https://example.com/", "give URLs, or a list of URLs ('-' or --input), not both"),
         ("--input urls https://example.com/", "give URLs, or a list of URLs ('-' or --input), not both"),
         ("--input missing", "--input missing: No such file or directory"),
@@ -146,8 +141,6 @@ def test_any_other_error_at_the_start_is_no_wrong_usage(project: Path) -> None:
         ("--file - -", "read either the URLs or robots.txt from standard input, not both"),
         ("--show=some /a", "argument --show: ignored explicit argument 'some'"),
         ("--json=yes /a", "argument --json: ignored explicit argument 'yes'"),
-        ("--forget --all https://example.com/", "give URLs or --all, not both"),
-        ("--all --cached", "--all needs --forget"),
         ("-a x=1 https://example.com/", "-a needs --spider"),
         ("-a x --spider s https://example.com/", "-a 'x': give NAME=VALUE"),
         ("--urls list", "unknown option: --urls; did you mean --input?"),
@@ -190,8 +183,6 @@ def test_standard_input_and_standard_error_may_be_closed_if_they_are_not_needed(
 def test_a_missing_scheme_is_shown_with_its_cure(tmp_path: Path) -> None:
     for url in ("example.com/a", "example.com:8443/a"):
         assert f"did you mean https://{url}?" in Ended(url, cwd=tmp_path).row("can't tell")
-    cached = Ended("--cached", "-s", f"REP_STORAGE=sqlite://{tmp_path}/db", "example.com/a", cwd=tmp_path)
-    assert "did you mean https://example.com/a?" in cached.row("can't tell")
     for url in ("no host", "mailto:a@b.example", "a@b.example"):
         assert "did you mean" not in Ended(url, cwd=tmp_path).row("can't tell")
     (tmp_path / "robots.txt").write_text("User-agent: *\n")
@@ -369,7 +360,7 @@ def test_its_settings_on_the_command_line_are_kept(web: Web, project: Path) -> N
     assert "Spider opened" in done.stderr
 
 
-@pytest.mark.parametrize("options", [[], ["--file", "robots.txt"], ["--cached"]])
+@pytest.mark.parametrize("options", [[], ["--file", "robots.txt"]])
 def test_exit_status_2_for_a_spider_that_is_not_there(project: Path, options: list[str]) -> None:
     done = Ended("--spider", "nosuch", *options, "https://example.com/", cwd=project)
     assert_wrong_usage(done, "--spider 'nosuch': there is no such spider; spiders: named, unheeding")
@@ -965,17 +956,14 @@ def test_to_forget(web: Web, tmp_path: Path) -> None:
     for _ in range(2):
         assert Ended(*store, site.url("/"), cwd=tmp_path).status == 0
     assert len(site.robots_requests) == 1, "it was stored"
-    forgotten = Ended(*store, "--forget", site.url("/any"), "https://example.com", cwd=tmp_path)
     assert (forgotten.status, forgotten.stderr) == (0, "")
     assert forgotten.row("forgotten") == ""
     assert forgotten.stdout.splitlines()[-1] == "  not stored"
     assert Ended(*store, "--cached", cwd=tmp_path).stdout.startswith("nothing is stored in sqlite:")
-    wrong = Ended(*store, "--forget", "--json", "example.com", site.url("/"), cwd=tmp_path)
     assert wrong.status == 3
     assert [found.get("forgotten") for found in wrong.objects] == [None, False]
 
 
-@pytest.mark.parametrize("options", [["--cached"], ["--forget", "https://example.com/"]])
 def test_without_a_storage_an_error_says_so(tmp_path: Path, options: list[str]) -> None:
     done = Ended(*options, cwd=tmp_path)
     assert done.status == 3

@@ -12,9 +12,8 @@ from typing import Any
 
 import scrapy
 import scrapy.exceptions
-from scrapy import Request, Spider
+from scrapy import Request
 from scrapy.core.downloader import Downloader
-from scrapy.crawler import Crawler
 from scrapy.settings import default_settings
 from twisted._version import __version__ as twisted_version
 
@@ -42,9 +41,6 @@ CAN: dict[str, bool] = {
     "take a CONCURRENT_REQUESTS of 0 for no limit": not Downloader.needs_backout(_no_limit),
 }
 
-
-HAS_THROTTLER = hasattr(Crawler(Spider), "throttler")
-"""Whether Scrapy has a throttler in place of download slots, as a later Scrapy has."""
 
 _MODULE = "scrapy.core.downloader.handlers"
 HANDLERS: dict[str, str] = {

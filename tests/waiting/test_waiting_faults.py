@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from crawling import ADDON, BUILTIN, CrawlSpider, SlotByOrigin, Time, crawl, in_turn, with_clock
-from installed_scrapy import HAS_THROTTLER
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -18,13 +17,13 @@ from twisted.internet.defer import CancelledError
 from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware, RobotsUnreachable
-from scrapy_rep.fetching.conversations import Conversations
-from scrapy_rep.protocol.conversation import Terms
+from scrapy_rep.fetching.driver import Driver
+from scrapy_rep.fetching.memory import Memory
 from scrapy_rep.protocol.freshness import DAY
+from scrapy_rep.protocol.terms import Terms
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
 from scrapy_rep.signals import request_forbidden, request_waited
-from scrapy_rep.storage.memory import Memory
 
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError, CancelledError, ValueError])
@@ -57,11 +56,8 @@ async def test_a_handler_of_request_waited_that_fails_loses_no_request(web: Web,
 
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError, CancelledError, ValueError])
-@pytest.mark.parametrize("early", [False, True])
 @ensureDeferred
-async def test_a_handler_of_request_forbidden_that_fails_loses_no_request(
-    web: Web, early: bool, error: type[BaseException]
-) -> None:
+async def test_a_handler_of_request_forbidden_that_fails_loses_no_request(web: Web, error: type[BaseException]) -> None:
     site, told = web.robots(RULES), []
 
     def prepare(crawler: Crawler) -> None:
@@ -84,7 +80,7 @@ async def test_a_handler_of_request_forbidden_that_fails_loses_no_request(
             if response.url == site.url("/2"):
                 yield from (self.prepared(site.url(path)) for path in ("/private/3", "/4"))
 
-    settings = {"REP_DROP_EARLY": early, "CLOSESPIDER_TIMEOUT": 10}
+    settings = {"CLOSESPIDER_TIMEOUT": 10}
     result = await crawl(spider=Goes, prepare=prepare, settings=settings)
     assert sorted(result.pages) == [site.url(path) for path in ("/", "/2", "/4")]
     assert sorted(told) == [site.url("/private/1"), site.url("/private/3")]
@@ -99,15 +95,15 @@ async def test_if_the_fetch_has_an_internal_error_each_request_is_refused_once(
 ) -> None:
     """No request goes on without a verdict, and none waits until the crawl closes."""
     site, other = web.robots(RULES), web.robots(answer(RULES, delay=0.3))
-    policy, told = Conversations.run, []
+    policy, told = Driver.run, []
 
-    async def fails(self: Conversations, origin: Any, *args: Any) -> Any:
+    async def fails(self: Driver, origin: Any, *args: Any) -> Any:
         if f"{origin}" == other.origin:
             return await policy(self, origin, *args)
         await sleep(0.1)
         raise error
 
-    monkeypatch.setattr(Conversations, "run", fails)
+    monkeypatch.setattr(Driver, "run", fails)
 
     def prepare(crawler: Crawler) -> None:
         crawler.signals.connect(lambda request: told.append(request.url), request_forbidden, weak=False)
@@ -158,16 +154,16 @@ async def test_an_internal_error_keeps_good_rules_and_else_counts_as_an_outage(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site, time = web.robots(RULES), Time()
-    policy = Conversations.run
+    policy = Driver.run
     fetches: list[int] = []
 
-    async def fails(self: Conversations, *args: Any) -> Any:
+    async def fails(self: Driver, *args: Any) -> Any:
         fetches.append(len(fetches))
         if fetches[-1] in (1, 2, 3):
             raise ValueError
         return await policy(self, *args)
 
-    monkeypatch.setattr(Conversations, "run", fails)
+    monkeypatch.setattr(Driver, "run", fails)
     fetched_in_background = 0.95 * DAY
     spider = in_turn(time, fetched_in_background, 0, DAY, 0, 6, 0, note=lambda end: (end, len(fetches)))
     result = await crawl(site.url("/"), spider=spider, settings=with_clock(time))
@@ -192,7 +188,6 @@ class SlotFails(SlotByOrigin):
         return super().get_slot_key(request)
 
 
-@pytest.mark.skipif(HAS_THROTTLER, reason="a throttler does not ask for a slot")
 @pytest.mark.parametrize(
     "robots", [BUILTIN, ADDON, {**ADDON, "REP_WAITING_MAX": 0}], ids=["builtin", "at-the-door", "in-the-downloader"]
 )
