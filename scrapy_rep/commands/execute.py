@@ -54,6 +54,8 @@ def prepare(settings: Settings, opts: Namespace) -> None:
         if not is_product_token(agent):
             cure = f"give the crawler's name alone, as in --agent {product_token(agent) or 'ExampleBot'}"
             raise UsageError(f"--agent {agent!r} is not a product token; {cure}", print_help=False)
+    # Hide the CRITICAL line about a wrong setting, because the command prints the same error.
+    logger.addFilter(lambda record: record.levelno < logging.CRITICAL)
     for name, value in COMMAND_SETTINGS.items():
         if (settings.getpriority(name) or 0) < SETTINGS_PRIORITIES["cmdline"]:  # else the user has set it with `-s`
             settings.set(name, value, priority="cmdline")
@@ -157,8 +159,6 @@ def _by_file(url: str, profile: CrawlerProfile, policy: RobotsPolicy | None, bui
 
 def _crawl(process: Any, crawler: Crawler, lookup: Lookup, arguments: dict[str, str]) -> None:
     """Run the lookup. Raises the ValueError that ended the lookup, or our own that kept the crawl from starting."""
-    # Hide the middleware's CRITICAL line about a wrong setting, because the command prints the same error.
-    logger.addFilter(lambda record: record.levelno < logging.CRITICAL)
     errors: list[Any] = []
     crawling = process.crawl(crawler.spidercls, command_lookup=lookup, **arguments)
     if isinstance(crawling, Deferred):
