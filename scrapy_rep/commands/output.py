@@ -62,9 +62,7 @@ class Output:
 
         Raises ValueError if standard output is closed.
         """
-        self._as_objects = as_objects
-        self._show = show
-        self._is_list = is_list
+        self._as_objects, self._show, self._is_list = as_objects, show, is_list
         if sys.stdout is None:
             raise ValueError("standard output is closed; redirect it to /dev/null instead")
         self._colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"

@@ -300,7 +300,7 @@ def test_urls_to_which_no_robots_txt_applies_are_allowed(tmp_path: Path) -> None
 def test_agents_in_order_of_preference(web: Web, tmp_path: Path) -> None:
     site = web.robots(RULES)
     done = Ended(*QUICK, "--agent", "NoBot", "--agent", "OtherBot", site.url("/"), cwd=tmp_path)
-    assert done.row("refused") == "by line 9, Disallow: / (group of 'OtherBot')"
+    assert done.row("refused") == f"by line 9, Disallow: / ({OF_GROUP.format(token='OtherBot')})"
     assert done.row("crawler") == "NoBot or OtherBot"
 
 
@@ -418,7 +418,7 @@ def test_middlewares_find_the_spider_of_the_project(web: Web, project: Path) -> 
     of_spider = ["--spider", "own", "-a", "category=books", "-a", f"page={site.url('/page')}"]
     done = Ended(*of_spider, site.url("/named/"), cwd=project)
     assert (done.status, done.stderr) == (1, "")
-    assert done.row("refused") == "by line 14, Disallow: /named/ (group of 'NamedBot')"
+    assert done.row("refused") == f"by line 14, Disallow: /named/ ({OF_GROUP.format(token='NamedBot')})"
     assert site.targets == ["/robots.txt"], "the spider requests nothing"
     assert site.requests[0]["headers"]["X-Told"] == "class books scrapybot"
     assert "closed" not in done.stdout
@@ -853,9 +853,10 @@ def test_by_a_policy_token_and_before_the_first_user_agent_line(tmp_path: Path) 
     )
     done = Ended("--file", "r.txt", "--purpose", "train-ai", "/a", cwd=tmp_path)
     assert done.status == 1
-    assert done.row("refused") == "for the purpose 'train-ai' by line 7, Disallow: /a (group of '__usage_ai-training')"
+    by_token = f"by line 7, Disallow: /a ({OF_GROUP.format(token='__usage_ai-training')})"
+    assert done.row("refused") == f"for the purpose 'train-ai' {by_token}"
     assert done.row("usage") == "search: disallowed by line 1, Content-Signal: search=no, ai-input=yes"
-    assert "train-ai: disallowed by line 7, Disallow: /a (group of '__usage_ai-training')" in done.stdout
+    assert f"train-ai: disallowed {by_token}" in done.stdout
     assert done.row("ignored") == "line 2, content-usage before the first user-agent line: Content-Usage: search=y"
     by_signal = Ended("--file", "r.txt", "--purpose", "search", "/b", cwd=tmp_path)
     words = "for the purpose 'search' by line 1, Content-Signal: search=no, ai-input=yes (for every crawler)"
@@ -869,7 +870,7 @@ def test_by_purpose(web: Web, tmp_path: Path, from_file: bool) -> None:
     asked = ["--file", "robots.txt", "/a"] if from_file else [*QUICK, site.url("/a")]
     done = Ended("--purpose", "use-full", "--purpose", "train-ai", "--show", *asked, cwd=tmp_path)
     assert done.status == 1
-    assert done.row("refused") == "for the purpose 'train-ai' by line 3, Content-Usage: train-ai=n (group of '*')"
+    assert done.row("refused") == f"for the purpose 'train-ai' by line 3, Content-Usage: train-ai=n ({EVERYONE})"
     assert "\n               use-full: unknown\n" in done.stdout
     assert "\n> 3  Content-Usage: train-ai=n\n" in done.stdout
     (found,) = Ended("--purpose=train-ai", "--json", *asked, cwd=tmp_path).objects
