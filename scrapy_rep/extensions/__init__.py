@@ -58,9 +58,9 @@ EXTENSIONS: Mapping[str, Callable[[RepSettings], Any] | None] = {
     "mistakes.MisspeltMeta": None,
     "bypassed.Bypassed": None,
     "page_usage.PageUsage": lambda settings: settings.purposes,
-    "evidence.evidence.Evidence": lambda settings: settings.evidence,
-    "evidence.evidence.RefusalsFile": lambda settings: settings.refusals,
-    "evidence.archive.ArchiveWriter": lambda settings: settings.archive,
+    "evidence.Evidence": lambda settings: settings.evidence,
+    "evidence.RefusalsFile": lambda settings: settings.refusals,
+    "archive.ArchiveWriter": lambda settings: settings.archive,
     "report.collector.Report": lambda settings: settings.report,
 }
 

@@ -21,7 +21,7 @@ from scrapy import Request
 from scrapy.http import Response
 from warcs import checked
 
-from scrapy_rep.extensions.evidence.warc_file import WarcFile
+from scrapy_rep.extensions.archive import WarcFile
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.origin import Origin

@@ -21,8 +21,8 @@ from scrapy.http import Headers
 from warcs import Record, checked, records
 from web import RULES, Site, Web, answer, redirect
 
-from scrapy_rep.extensions.evidence import archive, warc_file
-from scrapy_rep.extensions.evidence.warc_file import _header_lines
+from scrapy_rep.extensions import archive
+from scrapy_rep.extensions.archive import _header_lines
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
 OCTETS = RULES.encode()
@@ -359,7 +359,7 @@ async def test_a_file_that_cannot_be_created_during_the_crawl(
     def fails(*_: Any) -> None:
         raise OSError("no such device")
 
-    monkeypatch.setattr(warc_file, "append", fails)
+    monkeypatch.setattr(archive, "append", fails)
     settings = {"REP_ARCHIVE": tmp_path / "a.warc.gz", "DOWNLOAD_DELAY": 0.1}
     sites = [web.robots(RULES) for _ in range(5)]
     result = await crawl(*[site.url("/") for site in sites], settings=settings)

@@ -18,8 +18,7 @@ from scrapy import Request
 from scrapy.http import Response
 from web import RULES, Web, answer, redirect
 
-from scrapy_rep.extensions import output_file
-from scrapy_rep.extensions.evidence import evidence
+from scrapy_rep.extensions import evidence, output_file
 
 DIGEST = sha256(RULES.encode()).hexdigest()
 EVIDENCE = {"REP_EVIDENCE": True, "USER_AGENT": "ExampleBot/1.0"}
