@@ -13,11 +13,8 @@ from scrapy_rep.storage.base import Storage, without_password
 
 __all__ = ["STORAGES", "Storage", "storage_of"]
 
-IN_MEMORY = "the crawl's own memory"
-
 # Import paths, because an extra such as redis-py may be missing.
 STORAGES: Mapping[str, Any] = {
-    "memory": IN_MEMORY,
     "sqlite": "scrapy_rep.storage.sqlite.SqliteStorage",
     "redis": "scrapy_rep.storage.redis.RedisStorage",
     "rediss": "scrapy_rep.storage.redis.RedisStorage",
@@ -30,17 +27,16 @@ def storage_of(crawler: Crawler, settings: RepSettings) -> Storage | None:
     Raises ValueError if the store cannot be built. The message names the setting and the cure.
     """
     address, shown = settings.storage, without_password(settings.storage)
-    scheme = address.partition(":")[0]
-    classes = {name: cls for name, cls in {**STORAGES, **settings.storages}.items() if cls is not None}
-    if scheme not in classes:
-        raise ValueError(
-            f"REP_STORAGE is {shown!r}; set it to an address that begins with one of"
-            f" {', '.join(f'{name}:' for name in classes)}, or add {scheme!r} to REP_STORAGES"
-        )
-    if classes[scheme] is IN_MEMORY:
-        if address != "memory:":
-            raise ValueError(f"REP_STORAGE is {shown!r}: nothing may follow the colon; set it to 'memory:'")
+    if address == "memory:":
         return None
+    scheme = address.partition(":")[0]
+    classes = {**STORAGES, **settings.storages}
+    if classes.get(scheme) is None:
+        begins = ", ".join(f"{name}:" for name, storage_class in classes.items() if storage_class is not None)
+        raise ValueError(
+            f"REP_STORAGE is {shown!r}; set it to 'memory:' or an address that begins with one of {begins}, or add"
+            f" {scheme!r} to REP_STORAGES"
+        )
     try:
         storage_class: type[Storage] = load_object(classes[scheme])
         if not (isinstance(storage_class, type) and issubclass(storage_class, Storage)):

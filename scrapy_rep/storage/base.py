@@ -42,30 +42,6 @@ class Storage(ABC):
     async def release_lease(self, origin: str, token: str) -> None:  # noqa: B027 - there is nothing to release
         """Give up the lease if this token has it. Leave the lease of another token alone."""
 
-    # Each of these combines two of the methods above. Override them if each call costs a round trip.
-
-    async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
-        """Return the entry and False; or, if there is no entry, None and whether the lease was acquired.
-
-        It may also return an entry and True, if another crawler stored the entry in the meantime.
-        """
-        entry = await self.get(origin)
-        if entry is not None or not await self.acquire_lease(origin, token, seconds):
-            return entry, False
-        return await self.get(origin), True
-
-    async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
-        """Store the entry, then release the lease. Release the lease even if the entry cannot be stored.
-
-        If the store hangs, the call is cancelled, and the lease may stay until it expires.
-        """
-        try:
-            await self.put(origin, entry, lifetime)
-        except Exception:
-            await self.release_lease(origin, token)
-            raise
-        await self.release_lease(origin, token)
-
     async def close(self) -> None:  # noqa: B027 - not every store has something to close
         """Free the store's resources at the end of the crawl. No other method is called afterwards."""
 

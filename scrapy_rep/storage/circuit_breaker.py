@@ -17,7 +17,7 @@ from scrapy_rep.protocol.foreign_text import printable
 
 T = TypeVar("T")
 
-DEADLINE = 5.0  # seconds for one call; and for all remaining calls when the crawl ends
+DEADLINE = 5.0  # seconds for one call; when the crawl ends, for all remaining calls together
 RETRY_FIRST = 1.0  # seconds between the first failure and the first retry; doubled after each further failure
 RETRY_MAX = 60.0  # seconds between two retries, at most
 
@@ -65,25 +65,12 @@ class CircuitBreaker:
         if self._clock() >= self._down_until:  # calls that fail together count as one failure
             self._failures += 1
             self._down_until = self._clock() + min(RETRY_FIRST * 2.0 ** min(self._failures - 1, 64), RETRY_MAX)
-        self._warn(
+        self._log.log(
+            logging.DEBUG if self._has_warned else logging.WARNING,
             "REP_STORAGE: the store cannot be used (%s: %s); the crawl goes on without it and retries",
             type(exc).__name__,
             printable(str(exc)),
         )
-
-    async def finish(self, remaining: Coroutine[Any, Any, None]) -> None:
-        """Await all remaining calls when the crawl ends. Give up after DEADLINE seconds."""
-        try:
-            await within(DEADLINE, remaining, TimeoutError())
-        except TimeoutError:
-            self._warn(
-                "REP_STORAGE: the store had not finished %g seconds after the crawl; entries not stored yet are lost",
-                DEADLINE,
-            )
-
-    def _warn(self, message: str, *args: object) -> None:
-        """Log the first message of the crawl as a WARNING, and later messages at DEBUG."""
-        self._log.log(logging.DEBUG if self._has_warned else logging.WARNING, message, *args)
         self._has_warned = True
 
 

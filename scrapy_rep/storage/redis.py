@@ -32,16 +32,6 @@ local holder = redis.pcall('get', KEYS[1])
 if type(holder) == 'table' then return 1 end
 return holder == ARGV[1] and redis.call('pexpire', KEYS[1], ARGV[2]) or 0
 """
-GET_OR_LEASE = """
-local entry = redis.pcall('get', KEYS[1])
-if type(entry) == 'string' then return entry end
-return redis.call('set', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0
-"""
-PUT_AND_RELEASE = """
-local stored = redis.pcall('set', KEYS[1], ARGV[1], 'PX', ARGV[2])
-if redis.pcall('get', KEYS[2]) == ARGV[3] then redis.call('del', KEYS[2]) end
-return stored
-"""
 RELEASE = "return redis.pcall('get', KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1]) or 0"
 
 
@@ -77,15 +67,6 @@ class RedisStorage(Storage):
 
     async def release_lease(self, origin: str, token: str) -> None:
         await self._command("EVAL", RELEASE, 1, LEASE + origin, token)
-
-    async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
-        keys = ENTRY + origin, LEASE + origin
-        found = await self._command("EVAL", GET_OR_LEASE, 2, *keys, token, _milliseconds(seconds))
-        return (found, False) if isinstance(found, bytes) else (None, found == 1)
-
-    async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
-        keys = ENTRY + origin, LEASE + origin
-        await self._command("EVAL", PUT_AND_RELEASE, 2, *keys, entry, _milliseconds(lifetime), token)
 
     async def close(self) -> None:
         await self._thread.run(self._redis.close)

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from scrapy.crawler import Crawler
-from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList
 
@@ -34,6 +33,7 @@ from scrapy_rep.protocol.entry import (
 )
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import RETRY_DELAY
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
@@ -42,9 +42,6 @@ LEASE_SECONDS = 10.0  # a lease that its crawler has not renewed for so long is 
 RENEW_EVERY = 3.0  # seconds
 POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds between two looks for another crawler's answer
 
-# The answer that counts if the store fails: it has no entry, and this crawler fetches.
-NO_ANSWER: tuple[bytes | None, bool] = (None, True)
-
 # Stored in place of an entry that other crawlers may not use (`storable`), such as a `no-store` answer. It tells them
 # that waiting for the entry is useless.
 NOT_SHARED = b"\x00"
@@ -52,16 +49,12 @@ NOT_SHARED = b"\x00"
 
 @dataclass
 class LeaseClaim:
-    """This crawler's claim to the lease on an origin, which the store grants or refuses."""
+    """This crawler's claim to the lease on an origin."""
 
     origin: Origin
     token: str = field(default_factory=lambda: uuid4().hex)
-    is_granted: bool = False
-    """Whether the store granted the lease when this crawler last asked."""
-    timer: CallLaterResult | None = None
-    """The timer of the next renewal."""
-    renewing: Deferred[bool | None] | None = None
-    """The last renewal that has begun."""
+    renewal: Deferred[None] | None = None
+    """Takes or renews the lease every few seconds, until it is cancelled."""
 
 
 class SharedStore:
@@ -76,41 +69,34 @@ class SharedStore:
         self._under_way: set[Deferred[None]] = set()
 
     async def find_or_claim(
-        self,
-        origin: Origin,
-        known: Entry | None,
-        waits_for_another: Callable[[], None] = lambda: None,
+        self, origin: Origin, known: Entry | None, waits_for_another: Callable[[], None] = lambda: None
     ) -> tuple[Entry | None, LeaseClaim | None]:
         """The latest entry of any crawler and, if this crawler has to fetch, a claim, which the caller always gives
-        back. `is_granted` says whether the store granted the lease.
+        back.
 
         Waits while another crawler has the lease, and calls `waits_for_another` then. `known`: the entry that this
         crawler has.
         """
-        claim, entry, pause = LeaseClaim(origin), known, POLL_FIRST
+        claim, entry, pause, is_to_fetch = LeaseClaim(origin), known, POLL_FIRST, False
         wait_until = self._clock.monotonic() + self._longest_wait
         try:
-            # `is_to_fetch`: whether this crawler fetches if the entry in the store does not suffice.
-            octets, is_to_fetch = await self._breaker.call(self._get_or_lease, claim, otherwise=NO_ANSWER)
             while True:
+                octets = await self._breaker.call(self._get, claim, otherwise=None)
                 stored = self._read(origin, octets)
                 entry = latest(entry, stored)
                 if entry is not None and not self._settings.policy_at(entry, self._clock.now()).is_fetch_due:
                     if is_to_fetch:  # another crawler has just stored its entry
                         self.give_back(claim)
                     return entry, None
-                has_no_backoff = stored is not None and stored.outage is not None and not stored.outage.has_backoff
-                if is_to_fetch or has_no_backoff or octets == NOT_SHARED:
-                    if claim.is_granted:
-                        self._renew_later(claim)
+                if is_to_fetch or _has_no_answer(stored) or octets == NOT_SHARED:
+                    claim.renewal = deferred_from_coro(self._renew(claim)).addErrback(lambda _cancelled: None)
                     return entry, claim
-                if await self._acquire(claim) or self._clock.monotonic() >= wait_until:
-                    is_to_fetch = True  # but look once more: the last holder may have just stored its entry
-                else:
+                # With the lease, look once more: its last holder may have just stored its entry.
+                is_to_fetch = await self._acquire(claim) or self._clock.monotonic() >= wait_until
+                if not is_to_fetch:
                     waits_for_another()
                     await self._clock.sleep(pause)
                     pause = min(1.5 * pause, POLL_MAX)
-                octets = await self._breaker.call(self._get, claim, otherwise=None)
         except BaseException:  # the caller was cancelled; the store may have granted the lease
             self.give_back(claim)
             raise
@@ -121,14 +107,10 @@ class SharedStore:
         entry = entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
         return entry if entry is not None and is_judged_by(entry, self._settings.status_policy) else None
 
-    def _renew_later(self, claim: LeaseClaim) -> None:
-        claim.timer = call_later(RENEW_EVERY, self._renew, claim)
-
-    def _renew(self, claim: LeaseClaim) -> None:
-        if claim.renewing is None or claim.renewing.called:  # if the store hangs, the last renewal has not ended
-            claim.renewing = deferred_from_coro(self._acquire(claim))
-            claim.renewing.addErrback(lambda _failure: None)  # only a cancellation comes here
-        self._renew_later(claim)
+    async def _renew(self, claim: LeaseClaim) -> None:
+        while True:
+            await sleep(RENEW_EVERY)
+            await self._acquire(claim)
 
     def give_back(self, claim: LeaseClaim, entry: Entry | None = None) -> None:
         """Store the entry, and then release the lease, so that the next crawler with the lease finds the entry.
@@ -141,36 +123,39 @@ class SharedStore:
         giving_back.addBoth(lambda _: self._under_way.discard(giving_back))
 
     async def _give_back(self, claim: LeaseClaim, entry: Entry | None, now: float) -> None:
-        call, storage = self._breaker.call, self._storage
-        if claim.timer is not None:
-            claim.timer.cancel()
-        if claim.renewing is not None:  # if this renewal ended after the release, it would take the lease again
-            await maybe_deferred_to_future(claim.renewing)
-        if entry is None:
-            await call(storage.release_lease, str(claim.origin), claim.token, otherwise=None)
-        else:
-            await call(self._put_and_release, claim, entry, now, otherwise=None)
+        if claim.renewal is not None:  # if a renewal ended after the release, it would take the lease again
+            claim.renewal.cancel()
+            await maybe_deferred_to_future(claim.renewal)
+        await self._breaker.call(self._put_and_release, claim, entry, now, otherwise=None)
 
     async def close(self) -> None:
         """Wait until everything is stored, and close the store, even if it is down. A store that hangs is cut off."""
-        await self._breaker.finish(self._finish())
-
-    async def _finish(self) -> None:
-        await maybe_deferred_to_future(DeferredList(list(self._under_way)))
         self._breaker.reset()
-        await self._breaker.call(self._storage.close, otherwise=None)
+        await self._breaker.call(self._finish, otherwise=None)
 
     # Calls of the store.
 
+    async def _finish(self) -> None:
+        await maybe_deferred_to_future(DeferredList(list(self._under_way)))
+        self._breaker.reset()  # a store that closes after a failure is not one that can be used again
+        await self._storage.close()
+
     async def _acquire(self, claim: LeaseClaim) -> bool:
-        return await self._breaker.call(self._take, claim, otherwise=True)
+        acquire = self._storage.acquire_lease
+        return await self._breaker.call(acquire, str(claim.origin), claim.token, LEASE_SECONDS, otherwise=True)
 
-    async def _take(self, claim: LeaseClaim) -> bool:
-        claim.is_granted = bool(await self._storage.acquire_lease(str(claim.origin), claim.token, LEASE_SECONDS))
-        return claim.is_granted
+    async def _put_and_release(self, claim: LeaseClaim, entry: Entry | None, now: float) -> None:
+        """Release the lease even if the entry cannot be stored. If the store hangs, the lease has to expire."""
+        try:
+            if entry is not None:
+                await self._put(claim, entry, now)
+        except Exception:
+            await self._storage.release_lease(str(claim.origin), claim.token)
+            raise
+        await self._storage.release_lease(str(claim.origin), claim.token)
 
-    async def _put_and_release(self, claim: LeaseClaim, entry: Entry, now: float) -> None:
-        if entry.outage is not None and not entry.outage.has_backoff:
+    async def _put(self, claim: LeaseClaim, entry: Entry, now: float) -> None:
+        if _has_no_answer(entry):
             # Others did not wait for this crawler, which got no answer, so one may have stored an answer meanwhile.
             entry = latest(entry, self._read(claim.origin, await self._get(claim))) or entry
         kept = storable(entry)
@@ -178,19 +163,15 @@ class SharedStore:
             octets, until = entry_to_bytes(kept), useful_until(kept, self._settings.unreachable_for)
         else:
             octets, until = NOT_SHARED, entry.stored.fresh_until if entry.stored is not None else now
-        await self._storage.put_and_release(str(claim.origin), octets, until - now, claim.token)
+        await self._storage.put(str(claim.origin), octets, until - now)
 
     async def _get(self, claim: LeaseClaim) -> bytes | None:
-        return _checked(await self._storage.get(str(claim.origin)))
-
-    async def _get_or_lease(self, claim: LeaseClaim) -> tuple[bytes | None, bool]:
-        octets, is_granted = await self._storage.get_or_lease(str(claim.origin), claim.token, LEASE_SECONDS)
-        claim.is_granted = bool(is_granted)
-        return _checked(octets), claim.is_granted
+        octets = await self._storage.get(str(claim.origin))
+        if octets is not None and not isinstance(octets, bytes):  # a user's own store may return any value
+            raise TypeError(f"an entry must be bytes, not {type(octets).__name__}")
+        return octets
 
 
-def _checked(value: object) -> bytes | None:
-    """The value, if it is bytes or None. Raises TypeError for any other value, which a user's own store may return."""
-    if value is None or isinstance(value, bytes):
-        return value
-    raise TypeError(f"an entry must be bytes, not {type(value).__name__}")
+def _has_no_answer(entry: Entry | None) -> bool:
+    """Whether the server did not answer the crawler that stored the entry. Then nobody waits for another crawler."""
+    return entry is not None and entry.outage is not None and not entry.outage.has_backoff

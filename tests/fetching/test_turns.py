@@ -82,7 +82,7 @@ async def test_fetches_that_are_retried_do_not_count(web: Web) -> None:
 
 
 class AnswersNever(DictStorage):
-    async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
+    async def get(self, origin: str) -> bytes | None:
         await sleep(60)
         raise AssertionError("the call was cancelled")
 

@@ -17,7 +17,6 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.words import AccessResult
-from scrapy_rep.storage.shared_store import NOT_SHARED
 
 
 class TakesLong(DictStorage):
@@ -28,11 +27,11 @@ class TakesLong(DictStorage):
         self.holder = ""
         self.taken, self.may_answer = asyncio.Event(), asyncio.Event()
 
-    async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
+    async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
         self.holder = token
         self.taken.set()
         await self.may_answer.wait()
-        return None, True
+        return True
 
     async def release_lease(self, origin: str, token: str) -> None:
         if token == self.holder:
@@ -68,36 +67,6 @@ class Counts(DictStorage):
 
     async def release_lease(self, origin: str, token: str) -> None:
         self.calls.append("release")
-
-
-class NotShared(Counts):
-    """Another crawler fetches the origin, whose answer may not be shared."""
-
-    async def get(self, origin: str) -> bytes | None:
-        return NOT_SHARED
-
-
-class Fails(Counts):
-    async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
-        raise ConnectionError("it is down")
-
-
-@pytest.mark.parametrize("storage_class", [NotShared, Fails])
-@in_loop
-async def test_a_lease_that_was_never_granted_is_not_renewed(
-    monkeypatch: pytest.MonkeyPatch, storage_class: type[Counts]
-) -> None:
-    monkeypatch.setattr("scrapy_rep.storage.shared_store.RENEW_EVERY", 0.01)
-    monkeypatch.setattr("scrapy_rep.storage.circuit_breaker.RETRY_FIRST", 0.0)
-    storage = storage_class()
-    store, origin = shared_store(storage, []), Origin.of("https://a.example")
-    assert origin is not None
-    _, lease = await store.find_or_claim(origin, None)
-    assert lease is not None, "this crawler fetches all the same"
-    await asyncio.sleep(0.1)
-    assert storage.calls == []
-    store.give_back(lease)
-    await store.close()
 
 
 class RefusesOnce(Counts):
