@@ -100,6 +100,8 @@ def by_crawl(given: list[str], opts: Namespace, process: Any) -> int:
     settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
     switched_on = {addon: order for addon, order in settings.getdict("ADDONS").items() if order is not None}
     settings.set("ADDONS", {**WITH_ADDON, **switched_on}, priority="cmdline")
+    # For a URL given by hand, `SharedStore` has each robots.txt fetched, even if a fresh one is stored.
+    crawler.spidercls.rep_asks_anew = opts.input is None  # type: ignore[attr-defined]
     _crawl(process, crawler, lookup, arglist_to_dict(opts.arguments))
     return output.exit_status
 

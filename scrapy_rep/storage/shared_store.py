@@ -66,6 +66,7 @@ class SharedStore:
         self._clock = clock
         # Seconds to wait for another crawler's fetch. A fetch along many slow redirects takes longer; then both fetch.
         self._longest_wait = (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE_SECONDS
+        self._asks_anew = getattr(crawler.spider, "rep_asks_anew", False)  # set by `scrapy robots URL`
         self._under_way: set[Deferred[None]] = set()
 
     async def find_or_claim(
@@ -84,7 +85,7 @@ class SharedStore:
                 octets = await self._breaker.call(self._get, claim, otherwise=None)
                 stored = self._read(origin, octets)
                 entry = latest(entry, stored)
-                if entry is not None and not self._settings.policy_at(entry, self._clock.now()).is_fetch_due:
+                if entry is not None and not self._is_fetch_due(entry):
                     if is_to_fetch:  # another crawler has just stored its entry
                         self.give_back(claim)
                     return entry, None
@@ -100,6 +101,9 @@ class SharedStore:
         except BaseException:  # the caller was cancelled; the store may have granted the lease
             self.give_back(claim)
             raise
+
+    def _is_fetch_due(self, entry: Entry) -> bool:
+        return self._asks_anew or self._settings.policy_at(entry, self._clock.now()).is_fetch_due
 
     def _read(self, origin: Origin, octets: bytes | None) -> Entry | None:
         if octets is None or octets == NOT_SHARED:

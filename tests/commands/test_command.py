@@ -454,6 +454,26 @@ def test_outside_of_a_project_there_is_no_spider(tmp_path: Path) -> None:
     assert_wrong_usage(done, "--spider 'named': there is no such spider; spiders: none")
 
 
+# With a storage.
+
+
+def test_a_url_given_by_hand_is_asked_anew_and_the_answer_is_stored(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+
+    def status(*urls: str, stdin: bytes = b"") -> tuple[int, int]:
+        done = Ended(*QUICK, "-s", "REP_STORAGE=sqlite:robots.db", *urls, cwd=tmp_path, stdin=stdin)
+        return done.status, len(site.robots_requests)
+
+    url = site.url("/private/a")
+    assert status(url) == (1, 1)
+    site.change("/robots.txt", answer("User-agent: *\nDisallow: /other/\n"))
+    assert status(url, site.url("/")) == (0, 2), "both by the new answer"
+    assert status("-", stdin=url.encode()) == (0, 2), "a list uses what is stored"
+    site.change("/robots.txt", answer(status=503))
+    assert status(url) == (0, 3), "the stored rules are obeyed during an outage"
+    assert status(url) == (0, 4), "also during the backoff"
+
+
 # While it waits.
 
 
