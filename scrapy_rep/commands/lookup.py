@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -69,15 +69,15 @@ class CommandSpider(Spider):
 class Lookup:
     """Judges lists of URLs, and writes the findings. Each robots.txt is fetched as a crawl would fetch it."""
 
-    def __init__(self, lists: Iterable[list[str]], output: Output, profile: CrawlerProfile) -> None:
+    def __init__(self, lists: Iterator[list[str]], output: Output, profile: CrawlerProfile) -> None:
         self.errors: list[Any] = []
         """The exceptions that ended the lookup, or the crawl."""
         self._lists = lists
         self._output = output
         self._profile = profile
         self._begun: DeferredQueue[list[tuple[str, Deferred[Finding] | None]] | None] = DeferredQueue()
-        """The lists that have been read: each URL, and its lookup if this has begun. After the last list, the queue has
-        the value None."""
+        """The lists that have been read: each URL, and its lookup if this has begun. The last value is None, or the error
+        that ended the reading."""
         self._unwritten = 0
         self._answers: defaultdict[Request, list[Answer]] = defaultdict(list)
 
@@ -89,38 +89,32 @@ class Lookup:
         self._gate = RepMiddleware.of(crawler).gate
         self._profile = replace(self._profile, tokens=self._gate.user_agent.product_tokens)
         crawler.signals.connect(self._robots_response, signal=robots_response)
-        reading = deferred_from_coro(self._begin_lists())
-        try:
-            while (begun := await maybe_deferred_to_future(self._begun.get())) is not None:
-                for url, lookup in begun:
-                    if self._output.is_closed:
-                        break
-                    self._output.write(await (self._find(url) if lookup is None else self._result(lookup, url)))
-                    self._unwritten -= 1
-                self._output.flush()
-        finally:
-            await maybe_deferred_to_future(reading)
+        reading = deferred_from_coro(self._begin_lists()).addBoth(self._begun.put)
+        while not self._output.is_closed and (begun := await maybe_deferred_to_future(self._begun.get())) is not None:
+            for url, lookup in begun:
+                self._output.write(await (self._find(url) if lookup is None else self._result(lookup, url)))
+                if self._output.is_closed:
+                    break
+            self._unwritten -= len(begun)
+            self._output.flush()
+        reading.cancel()  # if standard output is closed
         self._output.finish()
 
     def _robots_response(self, answer: Answer, request: Request) -> None:
         self._answers[request].append(answer)
 
     async def _begin_lists(self) -> None:
-        lists, thread = iter(self._lists), OwnThread()
-        try:
-            while not self._output.is_closed and (urls := await thread.run(next, lists, None)) is not None:
-                # Look up only the first URL of each origin now. The others follow when its robots.txt is known.
-                first: dict[Origin | None, str] = {}
-                for url in urls:
-                    first.setdefault(Origin.of(with_scheme(url)), url)
-                lookups = {url: deferred_from_coro(self._find(url)) for url in first.values()}
-                self._begun.put([(url, lookups.pop(url, None)) for url in urls])
-                self._unwritten += len(urls)
-                while self._unwritten > MAX_UNWRITTEN and not self._output.is_closed:
-                    await sleep(LOOK_EVERY)
-        finally:
-            thread.close()
-            self._begun.put(None)
+        thread = OwnThread()  # a read of standard input may take for ever, and the process ends nevertheless
+        while (urls := await thread.run(next, self._lists, None)) is not None:
+            # Look up only the first URL of each origin now. The others follow when its robots.txt is known.
+            first: dict[Origin | None, str] = {}
+            for url in urls:
+                first.setdefault(Origin.of(with_scheme(url)), url)
+            lookups = {url: deferred_from_coro(self._find(url)) for url in first.values()}
+            self._begun.put([(url, lookups.pop(url, None)) for url in urls])
+            self._unwritten += len(urls)
+            while self._unwritten > MAX_UNWRITTEN:
+                await sleep(LOOK_EVERY)
 
     async def _result(self, lookup: Deferred[Finding], url: str) -> Finding:
         """Return the result of the URL's lookup. On a terminal, show that the command waits."""

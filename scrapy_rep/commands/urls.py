@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 
@@ -18,18 +18,15 @@ CHUNK = 65_536  # bytes
 MAX_LINE = 1_048_576  # bytes
 
 
-def lists_of_urls(given: list[str], file: str | None) -> Iterable[list[str]]:
-    """Return the URLs in `file`, one per line, or else those in `given`. `-` is standard input.
+def lists_of_urls(given: list[str], file: str | None) -> Iterator[list[str]]:
+    """Yield the URLs in `file`, one per line, or else those in `given`. `-` is standard input.
 
     Empty lines and comments (`#`) are skipped. The URLs come in lists. From a pipe, each list is available as soon as
-    its lines have arrived. The iterator raises ValueError if the file cannot be read, or a line is too long for a URL.
+    its lines have arrived. Raises ValueError if the file cannot be read, or a line is too long for a URL.
     """
     if file is None:
-        return [given] if given else []
-    return _lists_in(file)
-
-
-def _lists_in(file: str) -> Iterator[list[str]]:
+        yield given
+        return
     with opened("--input", file) as stream:
         rest = b""
         while chunk := stream.read(CHUNK):

@@ -202,8 +202,10 @@ def test_an_entry_is_deleted(web: Web, tmp_path: Path, request: pytest.FixtureRe
     address = request.getfixturevalue("redis_server").url if "redis" in mark else "sqlite:robots.db"
     delete = [word.replace(EXAMPLE, site.origin).replace("redis://localhost:6379/0", address) for word in arguments]
 
+    (tmp_path / "urls.txt").write_text(site.url("/"))
+
     def fetched() -> int:
-        run_scrapy(["scrapy", "robots", "-s", f"REP_STORAGE={address}", site.url("/")], tmp_path)
+        run_scrapy(["scrapy", "robots", "-s", f"REP_STORAGE={address}", "--input", "urls.txt"], tmp_path)
         return len(site.robots_requests)
 
     assert (fetched(), fetched()) == (1, 1)
