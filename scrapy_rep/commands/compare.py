@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from scrapy import Request
-from scrapy.crawler import Crawler
-
 from scrapy_rep.commands.findings import Compared, Finding
-from scrapy_rep.commands.lookup import Lookup
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.robotstxt.syntax import Directive
 from scrapy_rep.protocol.words import VerdictReason
-from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, BuiltinMiddleware, parsed
+from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, parsed
 
 NO_ANSWER = "it allows everything if there is no answer"
 UNKNOWN_TO_SCRAPY = {
@@ -24,19 +20,6 @@ UNKNOWN_TO_SCRAPY = {
     VerdictReason.RESTRICTED: "it does not know REP_STATUS_POLICY",
     VerdictReason.USAGE: "it does not know usage preferences",
 }
-
-
-class ComparingLookup(Lookup):
-    """Looks URLs up with our middleware and with Scrapy's own. Each fetches robots.txt itself."""
-
-    async def run(self, crawler: Crawler) -> None:
-        self._builtin = BuiltinMiddleware.from_crawler(crawler)
-        await super().run(crawler)
-
-    async def _find(self, url: str) -> Finding:
-        finding = await super()._find(url)
-        is_skipped = skips_builtin(finding)
-        return compared(finding, None if is_skipped else await self._builtin.answer(Request(finding.judged_url)))
 
 
 def skips_builtin(finding: Finding) -> bool:

@@ -1,29 +1,29 @@
-"""Runs `scrapy robots` with options that have been checked: by a file (`by_file`), or by a crawl (`by_crawl`)."""
+"""Runs `scrapy robots` with options that have been checked: by a file (`_finder`), or by a crawl (`_crawl`)."""
 
 from __future__ import annotations
 
 import logging
 import traceback
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
-from scrapy.settings import SETTINGS_PRIORITIES, Settings
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import inside_project
 from twisted.internet.defer import Deferred
 
-from scrapy_rep.commands.compare import ComparingLookup, compared, skips_builtin
-from scrapy_rep.commands.findings import CrawlerProfile, Finding, judged, policy_of_file
+from scrapy_rep.commands.compare import compared, skips_builtin
+from scrapy_rep.commands.findings import CrawlerProfile, Finding, finding_by, policy_of_file
 from scrapy_rep.commands.lookup import CommandSpider, Lookup
 from scrapy_rep.commands.output import Output
-from scrapy_rep.commands.urls import body_of, lists_of_urls
+from scrapy_rep.commands.urls import lists_of_urls, opened
 from scrapy_rep.middleware import RepMiddleware
-from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.robotstxt.syntax import is_product_token
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
 from scrapy_rep.settings import FILES, RepSettings, is_obeying
@@ -68,41 +68,24 @@ def prepare(settings: Settings, opts: Namespace) -> None:
         settings.set("REP_PURPOSES_REFUSE", True, priority="cmdline")
 
 
-def by_file(given: list[str], opts: Namespace, settings: Settings) -> int:
-    """Judge the URLs by the robots.txt of `--file`, and return the exit status. Nothing is fetched.
+def execute(given: list[str], opts: Namespace, settings: Settings, process: Any) -> int:
+    """Judge the URLs, write the findings, and return the exit status. `process` is the crawler process.
 
     Raises ValueError for a wrong setting, spider or file.
     """
+    output = Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None)
+    lists, arguments = lists_of_urls(given, opts.input), arglist_to_dict(opts.arguments)
     crawler = _crawler(settings, opts.spider)
-    spider = crawler.spidercls.from_crawler(crawler, **arglist_to_dict(opts.arguments))
-    tokens = UserAgent(crawler.settings, spider).product_tokens
-    file_name = "standard input" if opts.file == "-" else opts.file
-    profile = replace(_profile(crawler.settings), tokens=tokens, file_name=file_name)
-    body = body_of(opts.file)
-    # Without any standard input, the command before `|` has failed. But an empty file is a robots.txt without rules.
-    policy = policy_of_file(body, profile.settings.body_limit) if body or opts.file != "-" else None
-    builtin = BuiltinParser(crawler.settings, body) if opts.compare else None
-    output, lists = _output(opts), lists_of_urls(given, opts.input)
-    output.write_all((_by_file(url, profile, policy, builtin) for url in urls) for urls in lists)
-    return output.exit_status
-
-
-def by_crawl(given: list[str], opts: Namespace, process: Any) -> int:
-    """Judge each URL by its site's robots.txt, which a crawl without pages fetches, and return the exit status.
-
-    `process` is the crawler process. Raises ValueError for a wrong setting, spider or file.
-    """
-    settings, output = process.settings, _output(opts)
-    crawler = _crawler(settings, opts.spider)
-    kind = ComparingLookup if opts.compare else Lookup
-    lookup = kind(lists_of_urls(given, opts.input), output, _profile(crawler.settings))
-    # Override even `-s`: without the add-on and ROBOTSTXT_OBEY, the crawl would not have our middleware.
-    settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
-    switched_on = {addon: order for addon, order in settings.getdict("ADDONS").items() if order is not None}
-    settings.set("ADDONS", {**WITH_ADDON, **switched_on}, priority="cmdline")
-    # For a URL given by hand, `SharedStore` has each robots.txt fetched, even if a fresh one is stored.
-    crawler.spidercls.rep_asks_anew = opts.input is None  # type: ignore[attr-defined]
-    _crawl(process, crawler, lookup, arglist_to_dict(opts.arguments))
+    profile = _profile(crawler.settings)
+    if opts.file is not None:
+        spider = crawler.spidercls.from_crawler(crawler, **arguments)
+        profile = replace(profile, tokens=UserAgent(crawler.settings, spider).product_tokens)
+        find = _finder(opts.file, profile, crawler.settings if opts.compare else None)
+        output.write_all(map(find, urls) for urls in lists)
+    else:
+        # For a URL given by hand, `SharedStore` has each robots.txt fetched, even if a fresh one is stored.
+        crawler.spidercls.rep_asks_anew = opts.input is None  # type: ignore[attr-defined]
+        _crawl(process, crawler, Lookup(lists, output, profile, is_comparing=opts.compare), arguments)
     return output.exit_status
 
 
@@ -140,27 +123,37 @@ def _not_obeyed(settings: Settings, *, is_dry_run: bool) -> str:
     return "REP_DRY_RUN is True, so a crawl fetches the page even if it is refused" if is_dry_run else ""
 
 
-def _output(opts: Namespace) -> Output:
-    return Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None)
+def _finder(file: str, profile: CrawlerProfile, compared_by: BaseSettings | None) -> Callable[[str], Finding]:
+    """Return a function that judges a URL by the robots.txt of `--file`. `compared_by`: with `--compare`, the settings
+    of Scrapy's own parser."""
+    with opened("--file", file) as stream:
+        body = stream.read()
+    profile = replace(profile, file_name="standard input" if file == "-" else file)
+    builtin = BuiltinParser(compared_by, body) if compared_by is not None else None
+    policy = policy_of_file(body, profile.settings.body_limit)
 
+    def find(url: str) -> Finding:
+        if file == "-" and not body:
+            # The command before `|` has failed. But an empty file is a robots.txt without rules.
+            return Finding(url, profile, "standard input is empty, so there is nothing to judge by")
+        try:
+            finding = finding_by(policy, url, profile)
+            # A parser of another package may reject a URL.
+            return compared(finding, None if skips_builtin(finding) else builtin.answer(url)) if builtin else finding
+        except ValueError as exc:
+            return Finding(url, profile, str(exc))
 
-def _by_file(url: str, profile: CrawlerProfile, policy: RobotsPolicy | None, builtin: BuiltinParser | None) -> Finding:
-    """Judge a URL by the robots.txt of `--file`.
-
-    `policy` is None if there is no robots.txt. `builtin` is Scrapy's own parser; None without `--compare`.
-    """
-    if policy is None:
-        return Finding(url, profile, "standard input is empty, so there is nothing to judge by")
-    try:
-        finding = judged(url, profile, policy)
-        # A parser of another package may reject a URL.
-        return compared(finding, None if skips_builtin(finding) else builtin.answer(url)) if builtin else finding
-    except ValueError as exc:
-        return Finding(url, profile, str(exc))
+    return find
 
 
 def _crawl(process: Any, crawler: Crawler, lookup: Lookup, arguments: dict[str, str]) -> None:
-    """Run the lookup. Raises our own ValueError that ended the lookup, or kept the crawl from starting."""
+    """Run the lookup in a crawl without pages. Raises our own ValueError that ended the lookup, or kept the crawl from
+    starting."""
+    # Override even `-s`: without the add-on and ROBOTSTXT_OBEY, the crawl would not have our middleware.
+    settings = process.settings
+    settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
+    switched_on = {addon: order for addon, order in settings.getdict("ADDONS").items() if order is not None}
+    settings.set("ADDONS", {**WITH_ADDON, **switched_on}, priority="cmdline")
     crawling = process.crawl(crawler.spidercls, command_lookup=lookup, **arguments)
     if isinstance(crawling, Deferred):
         crawling.addErrback(lambda failure: lookup.errors.append(failure.value))

@@ -130,8 +130,8 @@ def policy_of_file(body: bytes, limit: int = PARSING_LIMIT) -> RobotsPolicy:
     return policy_at(Entry("", StoredResponse(Answer("", access=AccessResult.SUCCESS), 0.0, DAY, robots)), 0.0, DAY)
 
 
-def judged(url: str, profile: CrawlerProfile, policy: RobotsPolicy) -> Finding:
-    """Judge a URL, or a path, by the robots.txt of the policy."""
+def finding_by(policy: RobotsPolicy, url: str, profile: CrawlerProfile) -> Finding:
+    """Return the finding for a URL, or for a path, by the robots.txt of the policy."""
     if is_without_robots(url):
         return Finding(url, profile, verdict=Verdict(True, VerdictReason.NOT_SUBJECT), policy=policy)
     try:

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -16,6 +16,7 @@ from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredQueue
 
+from scrapy_rep.commands.compare import compared, skips_builtin
 from scrapy_rep.commands.findings import CrawlerProfile, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import check_host, cure_of, with_scheme
@@ -24,11 +25,9 @@ from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import AccessResult
+from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinMiddleware
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_response
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 MAX_UNWRITTEN = 10_000  # reading pauses while more findings than this are still to be written
 LOOK_EVERY = 0.01  # seconds between two checks whether reading can go on
@@ -46,7 +45,7 @@ class CommandSpider(Spider):
     command_lookup: Lookup
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, command_lookup: Any = None, **kwargs: Any) -> Self:
+    def from_crawler(cls, crawler: Crawler, *args: Any, command_lookup: Any = None, **kwargs: Any) -> Any:
         """Raises ValueError if an argument is missing or unknown."""
         try:
             spider = super().from_crawler(crawler, *args, **kwargs)
@@ -69,15 +68,19 @@ class CommandSpider(Spider):
 class Lookup:
     """Judges lists of URLs, and writes the findings. Each robots.txt is fetched as a crawl would fetch it."""
 
-    def __init__(self, lists: Iterator[list[str]], output: Output, profile: CrawlerProfile) -> None:
+    def __init__(
+        self, lists: Iterator[list[str]], output: Output, profile: CrawlerProfile, *, is_comparing: bool
+    ) -> None:
+        """`is_comparing`: also ask Scrapy's own middleware, which fetches each robots.txt itself."""
         self.errors: list[Any] = []
         """The exceptions that ended the lookup, or the crawl."""
         self._lists = lists
         self._output = output
         self._profile = profile
+        self._is_comparing = is_comparing
         self._begun: DeferredQueue[list[tuple[str, Deferred[Finding] | None]] | None] = DeferredQueue()
-        """The lists that have been read: each URL, and its lookup if this has begun. The last value is None, or the error
-        that ended the reading."""
+        """The lists that have been read: each URL, and its lookup if this has begun. The last value is None, or the
+        error that ended the reading."""
         self._unwritten = 0
         self._answers: defaultdict[Request, list[Answer]] = defaultdict(list)
 
@@ -88,6 +91,7 @@ class Lookup:
         """
         self._gate = RepMiddleware.of(crawler).gate
         self._profile = replace(self._profile, tokens=self._gate.user_agent.product_tokens)
+        self._builtin = BuiltinMiddleware.from_crawler(crawler) if self._is_comparing else None
         crawler.signals.connect(self._robots_response, signal=robots_response)
         reading = deferred_from_coro(self._begin_lists()).addBoth(self._begun.put)
         while not self._output.is_closed and (begun := await maybe_deferred_to_future(self._begun.get())) is not None:
@@ -143,4 +147,7 @@ class Lookup:
         verdict, answers = self._gate.verdict_on(request, policy), tuple(self._answers.pop(request, ()))
         if policy is not None:
             verdict = self._profile.with_usage(verdict, policy.robots, request.url)
-        return replace(finding, verdict=verdict, policy=policy, answers=answers, now=self._gate.now())
+        finding = replace(finding, verdict=verdict, policy=policy, answers=answers, now=self._gate.now())
+        if self._builtin is None:
+            return finding
+        return compared(finding, None if skips_builtin(finding) else await self._builtin.answer(request))

@@ -189,12 +189,9 @@ def as_json(finding: Finding) -> dict[str, Any]:
         if verdict.decided_by is not None:
             found |= {"line": verdict.decided_by.line, "rule": str(verdict.decided_by)}
     if info is not None:
-        found |= {
-            "robots_url": info.policy.entry.robots_url,
-            "final_url": info.last.url or None,
-            "answer": info.last.reason,
-        }
-        found |= {"access": info.last.access.value, "source": info.meaning(profile.settings.status_policy)[1]}
+        last, robots_url = info.last, info.policy.entry.robots_url
+        found |= {"robots_url": robots_url, "final_url": last.url or None, "answer": last.reason}
+        found |= {"access": last.access.value, "source": info.meaning(profile.settings.status_policy)[1]}
         found["good_for"] = round(max(info.fetch_again_at - finding.now, 0.0), 3)
         if info.received_at is not None:
             found["age"] = round(max(finding.now - info.received_at, 0.0), 3)

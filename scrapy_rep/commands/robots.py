@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from argparse import ArgumentParser, Namespace
+from typing import Any, cast
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-
-    from scrapy.settings import Settings
+from scrapy.settings import Settings
 
 _OTHER_NAMES = {"--urls": "--input", "--list": "--input", "--user-agent": "--agent", "--robots": "--file"}
 MEANT = {other: f"; did you mean {ours}?" for other, ours in _OTHER_NAMES.items()}
@@ -65,13 +62,10 @@ class Command(ScrapyCommand):
         prepare(cast("Settings", self.settings), opts)
 
     def run(self, args: list[str], opts: Namespace) -> None:
-        from scrapy_rep.commands.execute import by_crawl, by_file  # noqa: PLC0415 - see above
+        from scrapy_rep.commands.execute import execute  # noqa: PLC0415 - see above
 
         try:
-            if opts.file is not None:
-                self.exitcode = by_file(args, opts, cast("Settings", self.settings))
-            else:
-                self.exitcode = by_crawl(args, opts, self.crawler_process)
+            self.exitcode = execute(args, opts, cast("Settings", self.settings), self.crawler_process)
         except ValueError as exc:  # its message names the cure
             raise UsageError(str(exc), print_help=False) from None
 

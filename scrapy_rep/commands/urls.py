@@ -45,12 +45,6 @@ def _urls_in(lines: bytes) -> list[str]:
     return [url for url in urls if url and not url.startswith("#")]
 
 
-def body_of(file: str) -> bytes:
-    """Return the content of the file, or of standard input for `-`. Raises ValueError if it cannot be read."""
-    with opened("--file", file) as stream:
-        return stream.read()
-
-
 @contextmanager
 def opened(option: str, file: str) -> Iterator[FileIO]:
     """Open the file, or standard input for `-`. An OSError, also one in the `with` block, becomes a ValueError that

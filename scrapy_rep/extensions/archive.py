@@ -46,8 +46,6 @@ with suppress(ImportError):  # an extra: `ArchiveWriter.start` looks for it
     from warcio.statusandheaders import StatusAndHeaders
     from warcio.warcwriter import WARCWriter
 
-Fields = dict[str, str]
-
 VERSION = "WARC/1.1"
 METADATA, RESOURCE = "application/json", "application/octet-stream"
 HTTP_REQUEST, HTTP_RESPONSE = "application/http; msgtype=request", "application/http; msgtype=response"
@@ -146,7 +144,7 @@ class WarcFile:
         decoded.
         """
         url, date = answer.url, iso_time(at)
-        fields: Fields = {}
+        fields: dict[str, str] = {}
         digest = sha256(answer.body).hexdigest() if answer.access is AccessResult.SUCCESS else None
         values = {
             "type": "answer",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from scrapy.crawler import Crawler
@@ -12,10 +12,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_rep.deferreds import OwnThread, settle
-from scrapy_rep.storage.base import Storage
-
-if TYPE_CHECKING:
-    from redis import Redis
+from scrapy_rep.storage import Storage
 
 Command = tuple[str | bytes | int, ...]
 
@@ -101,11 +98,12 @@ class RedisStorage(Storage):
         """Send the commands and return their replies, in the same order. If one command fails, all count as failed."""
         pipeline = self._redis.pipeline(transaction=False)
         for command in commands:
-            pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
-        return pipeline.execute()
+            pipeline.execute_command(*command)
+        replies: list[Any] = pipeline.execute()
+        return replies
 
 
-def _client(address: str) -> Redis:
+def _client(address: str) -> Any:
     """Return a client, which connects at its first command. Raises ValueError if redis-py is missing, or the address is
     wrong."""
     try:

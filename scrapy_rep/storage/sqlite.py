@@ -16,7 +16,7 @@ from pathlib import Path
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import data_path, inside_project
 
-from scrapy_rep.storage.base import Storage
+from scrapy_rep.storage import Storage
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -91,7 +91,7 @@ class SqliteStorage(Storage):
             raise type(exc)(f"{self._path}: {exc}") from None
 
     def _set_up(self, attempts: int) -> None:
-        """Create the tables, and delete entries and leases that have expired."""
+        """Create the tables, and delete entries that have expired."""
         for attempt in range(attempts):
             try:
                 self._db.executescript(SCHEMA)
@@ -102,7 +102,6 @@ class SqliteStorage(Storage):
                     raise
                 time.sleep(BUSY)
         self._db.execute("DELETE FROM entries_1 WHERE keep_until < ?", (self._now(),))
-        self._db.execute("DELETE FROM leases_1 WHERE until < ?", (self._now(),))
         self._is_set_up = True
 
 

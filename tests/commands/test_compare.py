@@ -12,7 +12,7 @@ from scrapy.settings import Settings
 from web import Web, answer, redirect
 
 from scrapy_rep.commands.compare import compared
-from scrapy_rep.commands.findings import CrawlerProfile, judged, policy_of_file
+from scrapy_rep.commands.findings import CrawlerProfile, finding_by, policy_of_file
 from scrapy_rep.protocol.words import OF_GROUP, REASON_WORDS, VerdictReason
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, BuiltinParser
 
@@ -91,7 +91,7 @@ def test_a_redirect_to_another_site_than_the_spiders(web: Web, tmp_path: Path) -
 def test_a_given_file_is_compared(robots: str, agent: str, url: str, said: str | None) -> None:
     settings = Settings({"USER_AGENT": agent})
     tokens = (agent.partition("/")[0],)
-    finding = judged(url, CrawlerProfile(tokens), policy_of_file(robots.encode()))
+    finding = finding_by(policy_of_file(robots.encode()), url, CrawlerProfile(tokens))
     found = compared(finding, BuiltinParser(settings, robots.encode()).answer(url)).compared
     assert found is not None
     assert found.why == (said or "")
@@ -101,7 +101,7 @@ def test_a_given_file_is_compared(robots: str, agent: str, url: str, said: str |
 
 def test_http_and_https_of_one_host() -> None:
     settings, url = Settings({"USER_AGENT": "NewsBot/1.0"}), "https://example.com/drafts/a"
-    finding = judged(url, CrawlerProfile(("NewsBot",)), policy_of_file(b""))
+    finding = finding_by(policy_of_file(b""), url, CrawlerProfile(("NewsBot",)))
     parser = ProtegoRobotParser(RULES.encode(), None)
     theirs = BuiltinAnswer(False, settings["USER_AGENT"], parser, 200, "http")
     found = compared(finding, theirs).compared

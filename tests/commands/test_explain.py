@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from suite import CONTESTED, cases
 
-from scrapy_rep.commands.findings import CrawlerProfile, Finding, judged, policy_of_file
+from scrapy_rep.commands.findings import CrawlerProfile, Finding, finding_by, policy_of_file
 from scrapy_rep.commands.output import Output, as_json, as_text, file_as_json, listing, obeyed_lines
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry
@@ -96,7 +96,7 @@ def test_exit_statuses(findings: list[Finding], status: int) -> None:
 
 
 def by_file(url: str, robots: RobotsTxt, token: str = "bot") -> Finding:
-    return judged(url, CrawlerProfile((token,), file_name="f"), policy_of_file(robots.octets))
+    return finding_by(policy_of_file(robots.octets), url, CrawlerProfile((token,), file_name="f"))
 
 
 def test_colour_is_added_and_nothing_else() -> None:

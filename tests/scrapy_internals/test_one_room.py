@@ -82,7 +82,7 @@ def test_this_would_be_found(line: str) -> None:
         "type(self).__name__",
         "crawler.engine.download_async(request)",
         "@dataclass(frozen=True, slots=True)\nclass A: ...",
-        "from scrapy_rep.storage.base import _x",
+        "from scrapy_rep.storage import _x",
         "from __future__ import annotations",
     ],
 )

@@ -28,7 +28,7 @@ from scrapy_rep.protocol.words import OriginKind, VerdictReason
 from scrapy_rep.refusals import MAX_RULE_ORIGINS
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.signals import request_forbidden, request_waited, robots_known
-from scrapy_rep.storage.base import without_password
+from scrapy_rep.storage import without_password
 from scrapy_rep.top_k import TopK
 from scrapy_rep.usage import PREFERENCE_WORDS, USAGE_KEY
 from scrapy_rep.usage.preferences import usage_in
