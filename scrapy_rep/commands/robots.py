@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
-from scrapy.settings import Settings
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from scrapy.settings import Settings
 
 _OTHER_NAMES = {"--urls": "--input", "--list": "--input", "--user-agent": "--agent", "--robots": "--file"}
 MEANT = {other: f"; did you mean {ours}?" for other, ours in _OTHER_NAMES.items()}

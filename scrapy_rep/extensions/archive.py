@@ -66,7 +66,6 @@ class ArchiveWriter(Extension):
             cure = 'pip install "scrapy-rep[archive]"'
             raise ValueError(f"REP_ARCHIVE is {self._settings.archive!r}, which needs the extra `archive`: {cure}")
         self._path = output_path("REP_ARCHIVE", str(self._settings.archive), self._crawler, self._gate.now())
-        self._file: WarcFile
         self._lost = 0
         self._crawler.signals.connect(self._opened, spider_opened)
         self._crawler.signals.connect(self._answered, robots_response)

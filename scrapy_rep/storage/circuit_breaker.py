@@ -67,9 +67,8 @@ class CircuitBreaker:
             self._down_until = self._clock() + min(RETRY_FIRST * 2.0 ** min(self._failures - 1, 64), RETRY_MAX)
         self._log.log(
             logging.DEBUG if self._has_warned else logging.WARNING,
-            "REP_STORAGE: the store cannot be used (%s: %s); the crawl goes on without it and retries",
-            type(exc).__name__,
-            printable(str(exc)),
+            "REP_STORAGE: the store cannot be used (%s); the crawl goes on without it and retries",
+            printable(f"{type(exc).__name__}: {exc}"),
         )
         self._has_warned = True
 

@@ -106,9 +106,7 @@ class SharedStore:
         return self._asks_anew or self._settings.policy_at(entry, self._clock.now()).is_fetch_due
 
     def _read(self, origin: Origin, octets: bytes | None) -> Entry | None:
-        if octets is None or octets == NOT_SHARED:
-            return None
-        entry = entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
+        entry = entry_from_bytes(octets or NOT_SHARED, origin.robots_url, self._settings.body_limit)
         return entry if entry is not None and is_judged_by(entry, self._settings.status_policy) else None
 
     async def _renew(self, claim: LeaseClaim) -> None:

@@ -929,6 +929,20 @@ def test_it_is_listed_inside_and_outside_of_a_project(project: Path, tmp_path_fa
         assert "robots        Show what robots.txt allows your crawler, and why" in done.stdout
 
 
+def test_a_reader_that_has_had_enough_ends_the_command_while_standard_input_is_open(tmp_path: Path) -> None:
+    command = [sys.executable, *ROBOTS, *QUICK, "-"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for _ in range(2):
+        process.stdin.write(b"data:,x\n")
+        process.stdin.flush()
+        process.stdout.readline() if not process.stdout.closed else None
+        process.stdout.close()
+    assert process.wait(timeout=60) == 0
+    process.stdin.close()
+
+
 def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
     file = tmp_path / "robots.txt"
     file.write_text("user-agent: *\n" + "disallow: /private\n" * 20_000, "utf-8")
