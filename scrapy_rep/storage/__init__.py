@@ -65,7 +65,7 @@ def storage_of(crawler: Crawler, settings: RepSettings) -> Storage | None:
     Raises ValueError if the store cannot be built. The message names the setting and the cure.
     """
     address, shown = settings.storage, without_password(settings.storage)
-    if address == "memory:":
+    if address == "memory:" and "memory" not in settings.storages:
         return None
     scheme = address.partition(":")[0]
     classes = {**STORAGES, **settings.storages}
