@@ -89,8 +89,9 @@ class OriginInfo:
     @property
     def kind(self) -> OriginKind:
         """What robots.txt means for the crawl now."""
-        if self.robots is not None:
-            return OriginKind.WITH_RULES if self.robots.has_groups else OriginKind.WITHOUT_RULES
+        robots = self.robots
+        if robots is not None:
+            return OriginKind.WITH_RULES if robots.has_groups else OriginKind.WITHOUT_RULES
         if self.access is AccessResult.UNAVAILABLE:
             return OriginKind.WITHOUT_RULES
         if self.access is AccessResult.RESTRICTED:

@@ -65,10 +65,10 @@ class RepDecodingMiddleware:
             return response
         response.request = request
         download.response = response
-        is_plain = "Content-Encoding" not in response.headers and not response.body.startswith(GZIP_MAGIC)
+        is_plain = b"Content-Encoding" not in response.headers and not response.body.startswith(GZIP_MAGIC)
         if is_plain or download.is_stopped(response):
             return response
-        codings = b",".join(response.headers.getlist("Content-Encoding"))
+        codings = b",".join(response.headers.getlist(b"Content-Encoding"))
         body = b""
         if 200 <= response.status < 300:
             body = decoded(response.body, codings, download.limit, is_cut=download.is_cut(response))
@@ -109,8 +109,8 @@ def _names(content_encoding: bytes) -> list[bytes]:
 
 def is_mislabelled(response: Response) -> bool:
     """Whether the body is plain text under the label of a compression. `response`: as received, not decoded."""
-    labels = _names(b",".join(response.headers.getlist("Content-Encoding")))
-    return is_text(response.body) and not _WRONG_LABELS.isdisjoint(labels)
+    lines = response.headers.getlist(b"Content-Encoding")
+    return bool(lines) and not _WRONG_LABELS.isdisjoint(_names(b",".join(lines))) and is_text(response.body)
 
 
 def is_text(body: bytes) -> bool:

@@ -86,7 +86,7 @@ class RobotsTxtDownload:
         """Whether another component has stopped the download too early. `response`: as received, not decoded."""
         if "download_stopped" not in response.flags or self.is_cut(response):
             return False
-        return response.headers.get("Content-Length") != str(len(response.body)).encode()
+        return response.headers.get(b"Content-Length") != str(len(response.body)).encode()
 
     def is_short(self, response: Response) -> bool:
         """Whether the body has fewer octets than its Content-Length. `response`: as received, not decoded.
@@ -95,7 +95,7 @@ class RobotsTxtDownload:
         """
         if response.body and not self.octets:
             return False
-        length = response.headers.get("Content-Length") or b""
+        length = b"".join(response.headers.getlist(b"Content-Length")[-1:])
         # RFC 9110 8.6: a 204 has no Content-Length. If it has one, it counts for nothing.
         is_whole = response.status == 204 or "download_stopped" in response.flags
         return not is_whole and length.isdigit() and self.octets < int(length[:18])
@@ -117,10 +117,12 @@ def is_offline(crawl: BaseSettings) -> bool:
     return all(crawl.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
 
 
-def new_download(ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings) -> RobotsTxtDownload:
-    """Build the request, in the record of its download. `trigger`: the request that needs the robots.txt."""
+def new_download(
+    ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings, *, offline: bool
+) -> RobotsTxtDownload:
+    """Build the request, in the record of its download. `trigger`: the request that needs the robots.txt. `offline`: as
+    in `is_offline`."""
     url, number = ask.url, next(_NUMBERS)
-    offline = is_offline(crawler.settings)
     meta: dict[str, Any] = {
         **_META,
         **_copied(trigger.meta, _COPIED_META),
@@ -131,12 +133,13 @@ def new_download(ask: Ask, trigger: Request, crawler: Crawler, settings: RepSett
     }
     if ask.was_requested_before and not offline:
         meta["dont_cache"] = True
-    if _host(url) == _host(trigger.url):  # a host that the robots.txt is redirected to has a pace of its own
-        meta.update(_copied(trigger.meta, PACE_META))
+    pace = _copied(trigger.meta, PACE_META)
+    if pace and _host(url) == _host(trigger.url):  # a host that the robots.txt is redirected to has a pace of its own
+        meta.update(pace)
     if url.startswith("ftp:"):
         meta.update(_copied(trigger.meta, _COPIED_FOR_FTP))
     # An uncompressed body can be cut anywhere and still be read.
-    headers: dict[Any, Any] = {"Accept-Encoding": "identity", **_copied(trigger.headers, _COPIED_HEADERS)}
+    headers: dict[Any, Any] = {b"Accept-Encoding": b"identity", **_copied(trigger.headers, _COPIED_HEADERS)}
     request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
     download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit)
     return download
@@ -156,7 +159,7 @@ def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
 
     The plugin ignores DOWNLOAD_TIMEOUT and receives whole bodies. So the time limit and the size limit are set here.
     """
-    args, options = (trigger.meta.get(f"impersonate_{name}") or {} for name in ("args", "curl_options"))
+    args, options = trigger.meta.get("impersonate_args") or {}, trigger.meta.get("impersonate_curl_options") or {}
     return {
         "impersonate_args": {**_copied(args, ["verify"]), "timeout": settings.fetch_timeout},  # seconds
         # The limit is in bytes on the wire.

@@ -122,15 +122,17 @@ class SchedulerQueues:
     @property
     def number_held(self) -> int:
         """The number of requests in the queue, if all of them are held (`_held_sites`); else 0."""
-        queued = self._queued_sites
-        return sum(map(len, queued.values())) if queued.keys() <= self._held_sites() else 0
+        queued = self._queued_sites if self.delayed_sites else {}
+        return sum(map(len, queued.values())) if queued and queued.keys() <= self._held_sites() else 0
 
     @property
     def _queued_sites(self) -> OrderedDict[str, Any]:
         """The sites of the `DownloaderAwarePriorityQueue` whose request is next, in the order of their turns, and their
         requests; empty for other queues."""
-        # The scheduler empties the queue in memory first.
-        return next((queue.pqueues for queue in self._aware if queue.pqueues), OrderedDict())
+        queued: OrderedDict[str, Any] = OrderedDict()
+        for queue in self._aware:  # the scheduler empties the queue in memory first
+            queued = queued or queue.pqueues
+        return queued
 
     def _held_sites(self) -> set[str]:
         """Return the sites whose requests stay in the queue, because the downloader has no room for them."""

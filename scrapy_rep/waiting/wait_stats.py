@@ -39,6 +39,7 @@ class Waits:
 
     def __init__(self, crawler: Crawler, monotonic: Callable[[], float]) -> None:
         self._crawler = crawler
+        self._count = crawler.stats.inc_value
         self._log = logger_of(crawler)
         self.monotonic = monotonic
         self._under_way: set[Wait] = set()
@@ -50,7 +51,7 @@ class Waits:
 
     def begin(self, request: Request, origin: Origin, site: str = "") -> Wait:
         if request not in self._resumed:
-            self._crawler.stats.inc_value("rep/waited")
+            self._count("rep/waited")
         wait = Wait(request, origin, self.monotonic(), site=site)
         self._under_way.add(wait)
         return wait
