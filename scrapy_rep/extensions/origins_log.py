@@ -44,14 +44,15 @@ class OriginsLog(Extension):
     def _robots_known(self, origin: Origin, info: OriginInfo) -> None:
         is_truncated = info.robots is not None and info.robots.truncated
         before = self._known.get(origin)
-        now = info.kind, info.cause, info.stat, "rep/truncated" if is_truncated else ""
+        kind, truncated = info.kind, "rep/truncated" if is_truncated else ""
+        now = (kind, "", "", truncated) if kind is OriginKind.WITH_RULES else (kind, info.cause, info.stat, truncated)
         if before == now:
             return
         self._known[origin] = now
         for result, change in ((before, -1), (now, 1)):
             if result is not None:
-                kind, cause, *stats = result
-                self._origins[kind, cause] += change
+                self._origins[result[:2]] += change
+                _, _, *stats = result
                 for stat in filter(None, stats):
                     self._stats.inc_value(stat, change)
         if is_truncated and self._is_first("too long"):
@@ -65,7 +66,7 @@ class OriginsLog(Extension):
                     "more": f"{min(10 * self._settings.body_limit, MAX_BODY):_}",
                 },
             )
-        if info.kind is OriginKind.WITHOUT_RULES:
+        if kind is OriginKind.WITHOUT_RULES:
             is_first_page = info.sign == MARKUP and self._is_first("a page of HTML")
             self._log.log(
                 logging.INFO if is_first_page else logging.DEBUG,

@@ -182,7 +182,8 @@ class SchedulerQueues:
         at_door, held = self.sites_at_door, self._held_sites()
         least, least_busy = maxsize, ""
         for site in sites:
-            load = max(len(slots[site].active) if site in slots else 0, handed_out.get(site, 0))
+            load = handed_out.get(site, 0)
+            load = max(load, len(slots[site].active)) if site in slots else load
             load += (HELD if site in held else 0) + (LAST if site in at_door else 0)
             if load < least:
                 least, least_busy = load, site
