@@ -33,9 +33,9 @@ def vendor_of_challenge(lines_of: Callable[[str], Sequence[bytes]], page: bytes)
     """
     for vendor, field, values, _source in BY_HEADER:
         # Each of these fields has one value, but a proxy may have joined two lines of it (RFC 9110 5.3).
-        members = b",".join(lines_of(field)).lower().split(b",")
-        if any(member.strip(b" \t") in values for member in members):
-            return vendor
+        for line in lines_of(field):
+            if any(member.strip(b" \t") in values for member in line.lower().split(b",")):
+                return vendor
     beginning = page[:MAX_PAGE].removeprefix(codecs.BOM_UTF8).lstrip()
     if not beginning.startswith(b"<"):
         return ""
