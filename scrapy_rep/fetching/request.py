@@ -95,7 +95,7 @@ class RobotsTxtDownload:
         """
         if response.body and not self.octets:
             return False
-        length = b"".join(response.headers.getlist(b"Content-Length")[-1:])
+        length = response.headers.get("Content-Length") or b""
         # RFC 9110 8.6: a 204 has no Content-Length. If it has one, it counts for nothing.
         is_whole = response.status == 204 or "download_stopped" in response.flags
         return not is_whole and length.isdigit() and self.octets < int(length[:18])

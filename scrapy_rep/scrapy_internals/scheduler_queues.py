@@ -92,10 +92,12 @@ class SchedulerQueues:
     def look_at_downloads(self) -> None:
         """Find out which requests have left the downloader, and which ones a middleware has moved to another slot.
         Called before the next request is chosen."""
-        active = getattr(self._downloader, "active", ())
+        active, slots = getattr(self._downloader, "active", ()), self._slots or {}
         for request, site in list(self._handed_out.items()):
             if request not in active:
                 del self._handed_out[request]
+            elif site in slots and request in slots[site].active:
+                continue
             elif (slot := request.meta.get("download_slot", site)) != site:
                 self._handed_out[request] = slot
                 self._in_downloader[slot] += 1
