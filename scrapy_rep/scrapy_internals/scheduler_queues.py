@@ -96,9 +96,10 @@ class SchedulerQueues:
         for request, site in list(self._handed_out.items()):
             if request not in active:
                 del self._handed_out[request]
-            elif site in slots and request in slots[site].active:
-                continue
-            elif (slot := request.meta.get("download_slot", site)) != site:
+            elif (
+                not (site in slots and request in slots[site].active)
+                and (slot := request.meta.get("download_slot", site)) != site
+            ):
                 self._handed_out[request] = slot
                 self._in_downloader[slot] += 1
             else:
