@@ -57,11 +57,12 @@ class OriginInfo:
     @property
     def kind(self) -> OriginKind:
         """What robots.txt means for the crawl now."""
-        if self.policy.robots is not None:
-            return OriginKind.WITH_RULES if self.policy.robots.has_groups else OriginKind.WITHOUT_RULES
-        if self.last.access is AccessResult.UNAVAILABLE:
+        robots, access = self.policy.robots, self.last.access
+        if robots is not None:
+            return OriginKind.WITH_RULES if robots.has_groups else OriginKind.WITHOUT_RULES
+        if access is AccessResult.UNAVAILABLE:
             return OriginKind.WITHOUT_RULES
-        if self.last.access is AccessResult.RESTRICTED:
+        if access is AccessResult.RESTRICTED:
             return OriginKind.RESTRICTED
         return OriginKind.CHALLENGED if self.last.sign in VENDORS else OriginKind.UNREACHABLE
 

@@ -13,7 +13,7 @@ from scrapy_rep.signals import request_forbidden, request_waited
 from scrapy_rep.usage import USAGE_KEY
 from scrapy_rep.user_agent import META_KEY
 
-WATCHED = 1_000  # downloads to check; a component that changes the User-Agent usually does so from the start
+WATCHED = 100  # downloads to check; a component that changes the User-Agent usually does so from the start
 
 
 class SentUserAgent(Extension):

@@ -18,10 +18,9 @@ class Cookies:
         self._jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
 
     def add_to(self, request: Request) -> None:
-        jar = self._jars[Origin.of(request.url)]
-        if len(jar):
-            jar.add_cookie_header(request)
+        if self._jars:
+            self._jars[Origin.of(request.url)].add_cookie_header(request)
 
     def keep(self, response: Response, request: Request) -> None:
-        if "Set-Cookie" in response.headers:
+        if b"Set-Cookie" in response.headers:
             self._jars[Origin.of(request.url)].extract_cookies(response, request)
