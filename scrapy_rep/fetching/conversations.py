@@ -1,6 +1,6 @@
 """Does what `protocol.conversation` says: asks the store and servers, sends signals, counts stats.
 
-Each request waits for its turn (`turns`). Its cookies come from the same conversation; they never mix with the cookies
+Each request waits for a place (`places`). Its cookies come from the same conversation; they never mix with the cookies
 of the crawl. After each round, what was fetched goes into the store in the background, and the signal `robots_known`
 is sent. If a file is obeyed, the signal `robots_parsed` is sent before the requests go on, unless the crawl remembers
 that it was sent for this origin.
@@ -25,7 +25,7 @@ from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS
 from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.download import Fetcher
-from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.fetching.places import Connections, StartingFetches
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.answer import Answer
@@ -79,8 +79,10 @@ class Conversations:
     def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         """Raises ValueError for a wrong REP_STORAGE."""
         self._terms = Terms.of(settings)
-        self.turns = FetchTurns(settings.fetch_concurrency, partial(look_for_requests, crawler))
-        self._fetcher = Fetcher(crawler, settings, downloads, clock)
+        connections = Connections(crawler.settings, settings)
+        self.fetches_at_a_time = connections.for_fetches
+        self.starting = StartingFetches(self.fetches_at_a_time, partial(look_for_requests, crawler))
+        self._fetcher = Fetcher(crawler, settings, downloads, connections, clock)
         self._store: SharedStore | None = None
         storage = storage_of(crawler, settings)
         if storage is not None:
@@ -138,7 +140,7 @@ class Conversations:
                     claim = None
                     pause = step.pause if is_awaited() and not self._is_closing else None
                     self._report(origin, step, triggers.current, pause)
-                    self.turns.withdraw(origin)  # it needs no turn during a pause, even if it has not had one yet
+                    self.starting.remove(origin)  # it needs no place during a pause, even if it has not had one yet
                     if pause is None or not await self._pause(pause):
                         break
                     triggers.go_on()
@@ -166,7 +168,7 @@ class Conversations:
         """Look in the store. Return what was found, and a claim to the lease if this crawler has to fetch."""
         if self._store is None:
             return Found(step.known, is_to_fetch=True, at=self._clock.now()), None
-        entry, claim = await self._store.find_or_claim(origin, step.known, partial(self.turns.withdraw, origin))
+        entry, claim = await self._store.find_or_claim(origin, step.known, partial(self.starting.remove, origin))
         self._count("rep/storage/miss" if claim is not None else "rep/storage/hit")
         return Found(entry, is_to_fetch=claim is not None, at=self._clock.now()), claim
 
@@ -179,10 +181,13 @@ class Conversations:
             self._count("rep/retries")
         if ask.pause:
             await self._clock.sleep(ask.pause)
-        response = None
+        response, no_longer_starts = None, partial(self.starting.remove, origin)
+        if ask.was_requested_before:
+            no_longer_starts()
+        else:
+            self.starting.add(origin)
         try:
-            async with self.turns.turn(origin, trigger.priority, was_requested_before=ask.was_requested_before):
-                received, response = await self._fetcher.fetch(ask, trigger, cookies)
+            received, response = await self._fetcher.fetch(ask, trigger, cookies, no_longer_starts)
         except CANCELLATIONS:
             if self._is_closing and not is_awaited():
                 raise
@@ -191,6 +196,8 @@ class Conversations:
             self._log.exception(FAULT, origin.robots_url)
             reason = printable(f"internal error, {type(exc).__name__}: {exc}")
             received = Answer(ask.url, reason=reason, ended_at=self._clock.now())
+        finally:
+            no_longer_starts()
         answer = judged(received, ask, self._terms)
         if answer.dropped and not received.dropped:
             response = None  # no archive or signal may show what a private server answered

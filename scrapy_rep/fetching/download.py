@@ -7,7 +7,7 @@ download handler is cancelled, so it closes the connection.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from traceback import walk_tb
 from typing import Any
@@ -25,6 +25,7 @@ from scrapy_rep.deferreds import CANCELLATIONS, within
 from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError, is_mislabelled
 from scrapy_rep.fetching.headers import caching_of, retry_after, url_of
+from scrapy_rep.fetching.places import Connections, Place, Places
 from scrapy_rep.fetching.request import (
     HAVE_TIMEOUTS,
     ROBOTS_TXT_REQUEST,
@@ -66,8 +67,17 @@ LATE = 5.0
 
 
 class Fetcher:
-    def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
+    def __init__(
+        self,
+        crawler: Crawler,
+        settings: RepSettings,
+        downloads: UncountedDownloads,
+        connections: Connections,
+        clock: Clock,
+    ) -> None:
         self._crawler = crawler
+        self._connections = connections
+        crawler.signals.connect(self._wrap_handlers, signal=signals.engine_started)
         self._settings = settings
         self._downloads = downloads
         self._now = clock.now
@@ -76,22 +86,24 @@ class Fetcher:
         self._offline = is_offline(crawler.settings)
         self._in_handlers = 0
         """The number of our requests that a download handler has now."""
-        self._has_wrapped = self._has_warned = False
+        self._has_warned = False
         self._logged_errors: set[tuple[str, type[Exception]]] = set()
 
-    async def fetch(self, ask: Ask, trigger: Request, cookies: Cookies) -> tuple[Answer, Response | None]:
+    def _wrap_handlers(self) -> None:
+        wrap_handlers(self._crawler, self._handle)
+
+    async def fetch(
+        self, ask: Ask, trigger: Request, cookies: Cookies, on_slow: Callable[[], None]
+    ) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add
         the cookies of the response to `cookies`. Raises CancelledError if it is cancelled.
 
         `Answer.seconds` count from the moment when the download handler gets the request; if it never gets the request,
-        from the call.
+        from the call. `on_slow` is called if the request does not count any longer (`places`).
         """
-        if not self._has_wrapped:
-            self._has_wrapped = True
-            wrap_handlers(self._crawler, self._handle)
         count, began = self._crawler.stats.inc_value, self._monotonic()
         download = new_download(ask, trigger, self._crawler, self._settings)
-        request = download.request
+        request, download.on_slow = download.request, on_slow
         cookies.add_to(request)
         if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None:
             # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
@@ -119,8 +131,23 @@ class Fetcher:
 
     def _handle(self, request: Request, call: Coroutine[Any, Any, Response]) -> Coroutine[Any, Any, Response]:
         """Return what is awaited in place of the call of a download handler: the call itself for a page."""
-        download = download_of(request)
-        return call if download is None else self._limited(request, download, call)
+        download, has_proxy = download_of(request), bool(request.meta.get("proxy"))
+        places = self._connections.places_for(is_robots_txt=download is not None, has_proxy=has_proxy)
+        return call if places is None else self._in_place(places, request, download, call)
+
+    async def _in_place(
+        self, places: Places, request: Request, download: RobotsTxtDownload | None, call: Coroutine[Any, Any, Response]
+    ) -> Response:
+        """Await the call when the request has a place."""
+        place, on_slow = Place(download is not None and download.is_first), None
+        if download is not None:
+            download.handling = place.given
+            on_slow = None if request.meta.get("proxy") else download.on_slow
+        try:
+            async with places.taken(place, request.priority, on_slow):
+                return await (call if download is None else self._limited(request, download, call))
+        finally:
+            call.close()  # if it has not begun
 
     async def _limited(
         self, request: Request, download: RobotsTxtDownload, call: Coroutine[Any, Any, Response]

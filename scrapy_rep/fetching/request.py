@@ -9,7 +9,7 @@ only once, and with a time limit. If a plugin is not installed, its meta keys ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -65,12 +65,16 @@ class RobotsTxtDownload:
     """The most octets of the body to receive (REP_BODY_LIMIT)."""
     octets: int = 0
     """The octets of the body that were received so far."""
+    is_first: bool = True
+    """Whether this robots.txt was not requested before."""
+    on_slow: Callable[[], None] = bool
+    """Called when the request is slow."""
     times_sent: int = 0
     """How often a download handler got the request: more than once if a middleware repeats it."""
     sent_at: float | None = None
     """When the download handler got the request, by the monotonic clock; None while it waits in the downloader."""
-    handling: Deferred[Response] | None = None
-    """The call of the download handler; None unless it is under way."""
+    handling: Deferred[Any] | None = None
+    """The call of the download handler, or the wait for its place; None unless one of them is under way."""
     handlers_error: Exception | None = None
     """The exception that the download handler has raised; None if it has raised none."""
     answered: Response | None = None
@@ -137,8 +141,10 @@ def new_download(ask: Ask, trigger: Request, crawler: Crawler, settings: RepSett
         meta.update(_copied(trigger.meta, _COPIED_FOR_FTP))
     # An uncompressed body can be cut anywhere and still be read.
     headers: dict[Any, Any] = {"Accept-Encoding": "identity", **_copied(trigger.headers, _COPIED_HEADERS)}
-    request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
-    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit)
+    # The priority decides which request gets the next place (`fetching.places`).
+    request = Request(url, NO_CALLBACK, headers=headers, meta=meta, priority=trigger.priority)
+    is_first = not ask.was_requested_before
+    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit, is_first=is_first)
     return download
 
 

@@ -80,8 +80,9 @@ class Resolver:
         self._count = crawler.stats.inc_value
         self._memory = Memory(settings)
         self._conversations = Conversations(crawler, settings, downloads, clock)
-        self._turns = self._conversations.turns
-        self.can_start_another_fetch = self._turns.can_start_another
+        self._starting = self._conversations.starting
+        self.can_start_another_fetch = self._starting.can_start_another
+        self.fetches_at_a_time = self._conversations.fetches_at_a_time
         self._fetches: dict[Origin, _Fetch] = {}
         self._cancelled: list[Deferred[None]] = []
         self._is_closing = self._is_closed = False
@@ -106,7 +107,7 @@ class Resolver:
             self._fetches[origin].waiters[waiter] = goes_back
             self.also_waits(origin, trigger)
         else:
-            self._turns.announce(origin)
+            self._starting.add(origin)
             self._begin(origin, _Fetch(Triggers(trigger), {waiter: goes_back}))
         return waiter
 
@@ -166,7 +167,7 @@ class Resolver:
 
     def _forget(self, origin: Origin) -> None:
         del self._fetches[origin]
-        self._turns.withdraw(origin)
+        self._starting.remove(origin)
 
     def _policy_after(self, error: BaseException, origin: Origin) -> RobotsPolicy:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory

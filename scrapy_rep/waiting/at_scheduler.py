@@ -82,7 +82,7 @@ class SchedulerDoor:
         self._crawler = crawler
         self._max_waiting = settings.waiting_max
         """REP_WAITING_MAX. If it is 0, requests wait in the downloader."""
-        self._enough = ENOUGH * settings.fetch_concurrency
+        self._enough = ENOUGH * resolver.fetches_at_a_time
         self._gate = gate
         self._resolver = resolver
         self._waits = waits
