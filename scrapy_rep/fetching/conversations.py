@@ -25,7 +25,7 @@ from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS
 from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.download import Fetcher
-from scrapy_rep.fetching.places import Connections, StartingFetches
+from scrapy_rep.fetching.places import StartingFetches
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.answer import Answer
@@ -79,22 +79,26 @@ class Conversations:
     def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         """Raises ValueError for a wrong REP_STORAGE."""
         self._terms = Terms.of(settings)
-        connections = Connections(crawler.settings, settings)
-        self.fetches_at_a_time = connections.for_fetches
+        self._fetcher = Fetcher(crawler, settings, downloads, clock)
+        self.fetches_at_a_time = self._fetcher.connections.for_fetches
         self.starting = StartingFetches(self.fetches_at_a_time, partial(look_for_requests, crawler))
-        self._fetcher = Fetcher(crawler, settings, downloads, connections, clock)
         self._store: SharedStore | None = None
         storage = storage_of(crawler, settings)
         if storage is not None:
             self._store = SharedStore(crawler, storage, settings, clock)
         self._is_closing = False
-        self._pauses: set[Deferred[None]] = set()
+        self._pauses: dict[Deferred[None], Origin] = {}
         self._clock = clock
         self._log = logger_of(crawler)
         self._count = crawler.stats.inc_value
         self._signals = crawler.signals
         self._parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
         """The origins for which Scrapy's signal `robots_parsed` was sent."""
+
+    @property
+    def in_pause(self) -> set[Origin]:
+        """The origins whose conversation pauses between two rounds."""
+        return set(self._pauses.values())
 
     def end_pauses(self) -> None:
         """The crawl begins to close. What the last round has brought decides about the requests that wait, and no
@@ -141,7 +145,7 @@ class Conversations:
                     pause = step.pause if is_awaited() and not self._is_closing else None
                     self._report(origin, step, triggers.current, pause)
                     self.starting.remove(origin)  # it needs no place during a pause, even if it has not had one yet
-                    if pause is None or not await self._pause(pause):
+                    if pause is None or not await self._pause(origin, pause):
                         break
                     triggers.go_on()
                     step = steps.send(now())
@@ -153,15 +157,15 @@ class Conversations:
         await self._report_rules(origin, policy, triggers.current)
         return step
 
-    async def _pause(self, seconds: float) -> bool:
+    async def _pause(self, origin: Origin, seconds: float) -> bool:
         """Sleep. Return False at once if the crawl begins to close, or closes already."""
         if self._is_closing:
             return False
         pause = deferred_from_coro(self._clock.sleep(seconds))
-        self._pauses.add(pause)
+        self._pauses[pause] = origin
         with suppress(*CANCELLATIONS):
             await maybe_deferred_to_future(pause)
-        self._pauses.discard(pause)
+        del self._pauses[pause]
         return not self._is_closing
 
     async def _find(self, origin: Origin, step: Find) -> tuple[Found, LeaseClaim | None]:

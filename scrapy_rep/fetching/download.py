@@ -67,16 +67,9 @@ LATE = 5.0
 
 
 class Fetcher:
-    def __init__(
-        self,
-        crawler: Crawler,
-        settings: RepSettings,
-        downloads: UncountedDownloads,
-        connections: Connections,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         self._crawler = crawler
-        self._connections = connections
+        self.connections = Connections(crawler.settings, settings)
         crawler.signals.connect(self._wrap_handlers, signal=signals.engine_started)
         self._settings = settings
         self._downloads = downloads
@@ -93,7 +86,7 @@ class Fetcher:
         wrap_handlers(self._crawler, self._handle)
 
     async def fetch(
-        self, ask: Ask, trigger: Request, cookies: Cookies, on_slow: Callable[[], None]
+        self, ask: Ask, trigger: Request, cookies: Cookies, on_slow: Callable[[], object]
     ) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add
         the cookies of the response to `cookies`. Raises CancelledError if it is cancelled.
@@ -132,7 +125,7 @@ class Fetcher:
     def _handle(self, request: Request, call: Coroutine[Any, Any, Response]) -> Coroutine[Any, Any, Response]:
         """Return what is awaited in place of the call of a download handler: the call itself for a page."""
         download, has_proxy = download_of(request), bool(request.meta.get("proxy"))
-        places = self._connections.places_for(is_robots_txt=download is not None, has_proxy=has_proxy)
+        places = self.connections.places_for(is_robots_txt=download is not None, has_proxy=has_proxy)
         return call if places is None else self._in_place(places, request, download, call)
 
     async def _in_place(
@@ -168,7 +161,7 @@ class Fetcher:
         seconds = self._settings.fetch_timeout
         late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
         seconds += GRACE if urlparse_cached(request).scheme in HAVE_TIMEOUTS else 0.0
-        download.sent_at, download.handling = self._monotonic(), Deferred()
+        download.sent_at, download.handling = self._monotonic(), Deferred[Response]()
         try:
             download.answered = await within(seconds, call, late, download.handling)
         except CANCELLATIONS as exc:  # by the fetch or by the handler. Scrapy would never notice asyncio's

@@ -70,7 +70,7 @@ class Places:
 
     @asynccontextmanager
     async def taken(
-        self, place: Place, priority: int, on_slow: Callable[[], None] | None = None
+        self, place: Place, priority: int, on_slow: Callable[[], object] | None = None
     ) -> AsyncIterator[None]:
         """Wait for a place, and have it during the `async with` block. With `on_slow`, the place is given back after
         SLOW_AFTER already, and `on_slow` is called."""
@@ -93,7 +93,7 @@ class Places:
                 timer.cancel()
             self._give_back(place)
 
-    def _slow(self, place: Place, on_slow: Callable[[], None]) -> None:
+    def _slow(self, place: Place, on_slow: Callable[[], object]) -> None:
         self._give_back(place)
         on_slow()
 
@@ -124,9 +124,8 @@ class Connections:
     def __init__(self, crawl: BaseSettings, settings: RepSettings) -> None:
         """`crawl`: Scrapy's settings."""
         most = crawl.getint("CONCURRENT_REQUESTS") or sys.maxsize
-        self._all, self._on_top = Places(most), None
-        if settings.fetch_concurrency:
-            self._on_top = Places(settings.fetch_concurrency)
+        self._all = Places(most)
+        self._on_top = Places(settings.fetch_concurrency) if settings.fetch_concurrency else None
         self.for_fetches = settings.fetch_concurrency or most
         """The most requests for robots.txt at a time, without those that are slow."""
 

@@ -67,13 +67,13 @@ class RobotsTxtDownload:
     """The octets of the body that were received so far."""
     is_first: bool = True
     """Whether this robots.txt was not requested before."""
-    on_slow: Callable[[], None] = bool
+    on_slow: Callable[[], object] = bool
     """Called when the request is slow."""
     times_sent: int = 0
     """How often a download handler got the request: more than once if a middleware repeats it."""
     sent_at: float | None = None
     """When the download handler got the request, by the monotonic clock; None while it waits in the downloader."""
-    handling: Deferred[Any] | None = None
+    handling: Deferred[Response] | Deferred[None] | None = None
     """The call of the download handler, or the wait for its place; None unless one of them is under way."""
     handlers_error: Exception | None = None
     """The exception that the download handler has raised; None if it has raised none."""

@@ -19,6 +19,7 @@ request triggers a fetch in the background (`refresh`) and does not wait.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -86,6 +87,11 @@ class Resolver:
         self._fetches: dict[Origin, _Fetch] = {}
         self._cancelled: list[Deferred[None]] = []
         self._is_closing = self._is_closed = False
+
+    @property
+    def in_pause(self) -> Set[Origin]:
+        """The origins whose fetch pauses between two rounds."""
+        return self._conversations.in_pause
 
     def peek(self, origin: Origin) -> RobotsPolicy | None:
         """The policy that may be used now; None if robots.txt has to be fetched first. Never starts a fetch."""

@@ -46,6 +46,7 @@ from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.exceptions import DontCloseSpider
 from twisted.python.failure import Failure
 
 from scrapy_rep.fetching.resolver import Resolver
@@ -129,6 +130,7 @@ class SchedulerDoor:
         downloads.back_out_when(self._choose_or_back_out)
         # The engine has asked for no request when it sends this signal. All handlers of `spider_opened` have ended.
         self._crawler.signals.connect(self._add_left_over, signal=signals.engine_started)
+        self._crawler.signals.connect(self._keep_open, signal=signals.spider_idle)
 
     def _add_left_over(self) -> None:
         """Add the requests that waited when this job was killed. In the queue on disk, another kill could lose them."""
@@ -173,7 +175,15 @@ class SchedulerDoor:
         return request
 
     def has_pending_requests(self) -> bool:
-        return bool(self._here) or self._next is not None or self._scheduler.has_pending_requests()
+        """Whether the spider is not idle. Requests that wait between two rounds of an outage do not count: a spider that
+        gets its next URLs when it is idle would get none for as long as they wait."""
+        is_busy = self._here.ready_sites > 0 or not self._here.awaited <= self._resolver.in_pause
+        return is_busy or self._next is not None or self._scheduler.has_pending_requests()
+
+    def _keep_open(self) -> None:
+        """Keep the spider open while requests are here."""
+        if self._here:
+            raise DontCloseSpider
 
     def close(self, reason: str) -> Any:
         """Put the requests at the door back into the queue. Then close the scheduler: some schedulers keep the queue

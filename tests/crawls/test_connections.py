@@ -17,7 +17,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IResolverSimple
 from web import RULES, Route, Site, Web, answer, most_at_once
-from zope.interface import implementer
+from zope.interface import implementer  # type: ignore[import-untyped]
 
 from scrapy_rep import RepMiddleware
 from scrapy_rep.fetching import places
