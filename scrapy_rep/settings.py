@@ -244,8 +244,9 @@ class RepSettings:
     replaces the default. The time begins when the download handler gets the request."""
     fetch_retries: int = _number(1, "retries", 0)
     fetch_concurrency: int = _number(64, "fetches", 0)
-    """The requests for robots.txt on top of CONCURRENT_REQUESTS. If it is 0, CONCURRENT_REQUESTS holds for pages and
-    robots.txt together, and is not 0 (no limit). If it is not set, and the project sets CONCURRENT_REQUESTS, it is 0."""
+    """The requests for robots.txt that come on top of CONCURRENT_REQUESTS. If it is 0, CONCURRENT_REQUESTS holds for
+    pages and robots.txt together. If it is not set, it is 0 in a project that sets CONCURRENT_REQUESTS. It is never 0
+    while CONCURRENT_REQUESTS is 0 (no limit)."""
     waiting_max: int = _number(1_000, "requests", 0)
     unreachable_wait: float = _number(30.0, "seconds")
     """Seconds that requests wait for an unreachable robots.txt, counted from the start of its first fetch."""

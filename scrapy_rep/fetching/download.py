@@ -52,6 +52,7 @@ STOPPED = (
     f" requests that have {ROBOTS_TXT_REQUEST!r} in their meta"
 )
 REPLAYED = Caching(no_store=True)
+MAX_PROXY = 100  # characters of a proxy in a reason
 MAX_CAUSE = 100  # characters of an exception in DROPPED, so that entries keep the whole text (MAX_TEXT)
 DROPPED = f"another middleware dropped the request (%s); let it pass requests with {ROBOTS_TXT_REQUEST!r} in their meta"
 
@@ -227,7 +228,7 @@ class Fetcher:
             error=_alone(exc),
             timed_out=timed_out,
             noticed_late=timed_out and is_late,
-            proxied=bool(download.request.meta.get("proxy")),
+            proxy=_proxy_of(download.request),
             dropped=isinstance(exc, (IgnoreRequest, StopDownload)),
             is_fault=is_fault,
         )
@@ -260,7 +261,7 @@ class Fetcher:
         if needs_body and is_mislabelled(received):
             message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
             self._log.info(message, printable(url))
-        is_proxied = bool((response.request or request).meta.get("proxy"))
+        proxy = _proxy_of(response.request or request)
         written = response.headers.get("Location") or b""
         location = url_of(response.url, written)
         return Answer(
@@ -275,10 +276,14 @@ class Fetcher:
             caching=REPLAYED if "cached" in response.flags else caching_of(response.headers),
             received_at=now,
             response_delay=request.meta.get("download_latency", 0.0),
-            proxied=is_proxied,
+            proxy=proxy,
             # Behind a proxy, the address is the proxy's.
-            address=None if is_proxied or response.ip_address is None else str(response.ip_address),
+            address=None if proxy or response.ip_address is None else str(response.ip_address),
         )
+
+
+def _proxy_of(request: Request) -> str:
+    return printable(str(request.meta.get("proxy") or ""), MAX_PROXY)
 
 
 # Exceptions that say nothing about the component that has raised them.

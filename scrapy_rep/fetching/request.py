@@ -46,10 +46,21 @@ _META = {
 }
 # The download handlers of these schemes obey `download_timeout`, and send `bytes_received`.
 HAVE_TIMEOUTS = {"http", "https"}
-# Copied from the request that needs the robots.txt, so that both go through the same proxy and show the same crawler.
-_COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
-_COPIED_META = ("proxy", "impersonate")
-_COPIED_FOR_FTP = ("ftp_user", "ftp_password", "ftp_passive")
+# What is copied from the request that needs the robots.txt, and why. Each may be a secret between the crawl and a proxy
+# or a host, so each goes only to them.
+_COPIED_HEADERS = (
+    b"User-Agent",  # the site may have other rules for another crawler
+    b"Proxy-Authorization",  # without it, the proxy answers 407
+)
+_COPIED_META = (
+    "proxy",  # the site may answer other addresses differently
+    "_auth_proxy",  # whom Proxy-Authorization is for: HttpProxyMiddleware removes the header for any other proxy
+    "impersonate",  # the browser that scrapy-impersonate imitates; the site may answer other clients differently
+)
+_COPIED_TO_SAME_HOST = (
+    *PACE_META,  # a host that the robots.txt is redirected to has a pace of its own
+    *("ftp_user", "ftp_password", "ftp_passive"),  # the login of the FTP server
+)
 MAX_TIMES_BODY_LIMIT = 8
 """A plugin that cannot cut a body refuses one that is longer than this many times REP_BODY_LIMIT."""
 # The parameters of scrapy-zyte-api that say from where to fetch, not what to fetch.
@@ -124,21 +135,22 @@ def is_offline(crawl: BaseSettings) -> bool:
 def new_download(ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings) -> RobotsTxtDownload:
     """Build the request, in the record of its download. `trigger`: the request that needs the robots.txt."""
     url, number = ask.url, next(_NUMBERS)
+    is_same_host = _host(url) == _host(trigger.url)
     offline = is_offline(crawler.settings)
     meta: dict[str, Any] = {
         **_META,
         **_copied(trigger.meta, _COPIED_META),
-        **_for_impersonate(settings, trigger),
+        **_for_impersonate(settings, trigger, is_same_host=is_same_host),
         **_for_zyte_api(crawler.settings, trigger),
         ROBOTS_TXT_REQUEST: number,
         "download_timeout": settings.fetch_timeout,
     }
     if ask.was_requested_before and not offline:
         meta["dont_cache"] = True
-    if _host(url) == _host(trigger.url):  # a host that the robots.txt is redirected to has a pace of its own
-        meta.update(_copied(trigger.meta, PACE_META))
-    if url.startswith("ftp:"):
-        meta.update(_copied(trigger.meta, _COPIED_FOR_FTP))
+    if trigger.meta.get("_scheme_proxy"):  # the environment has a proxy for each scheme, and for no host of `no_proxy`
+        meta.pop("proxy", None)
+    if is_same_host:
+        meta.update(_copied(trigger.meta, _COPIED_TO_SAME_HOST))
     # An uncompressed body can be cut anywhere and still be read.
     headers: dict[Any, Any] = {"Accept-Encoding": "identity", **_copied(trigger.headers, _COPIED_HEADERS)}
     # The priority decides which request gets the next place (`fetching.places`).
@@ -157,12 +169,14 @@ def _host(url: str) -> str | None:
     return None if origin is None else origin.host
 
 
-def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
+def _for_impersonate(settings: RepSettings, trigger: Request, *, is_same_host: bool) -> dict[str, Any]:
     """Return request meta for scrapy-impersonate, so that the request impersonates the same browser as `trigger`.
 
     The plugin ignores DOWNLOAD_TIMEOUT and receives whole bodies. So the time limit and the size limit are set here.
     """
     args, options = (trigger.meta.get(f"impersonate_{name}") or {} for name in ("args", "curl_options"))
+    if not is_same_host:  # an option may be a password for the host
+        options = {}
     return {
         "impersonate_args": {**_copied(args, ["verify"]), "timeout": settings.fetch_timeout},  # seconds
         # The limit is in bytes on the wire.

@@ -37,8 +37,8 @@ class Answer:
     """Whether the request took longer than REP_FETCH_TIMEOUT, so that there is no status."""
     noticed_late: bool = False
     """Whether the time-out was noticed much too late: the process was stopped, or busy. So the answer may have come."""
-    proxied: bool = False
-    """Whether the request went through a proxy."""
+    proxy: str = ""
+    """The proxy that the request went through, without a user name and password; empty without a proxy."""
     has_another_proxy: bool = False
     """Whether another request that waits has a proxy through which this conversation has not asked yet."""
     dropped: bool = False
@@ -73,7 +73,7 @@ class Answer:
             self.sign,
             error=self.error,
             timed_out=self.timed_out,
-            proxied=self.proxied,
+            proxy=self.proxy,
             dropped=self.dropped,
             is_fault=self.is_fault,
             caching=self.caching,
@@ -100,5 +100,5 @@ class Answer:
     @property
     def is_of_proxy(self) -> bool:
         """Whether the proxy probably failed, not the site: no answer through a proxy, or a 407."""
-        is_silent = self.status is None and self.proxied and not (self.dropped or self.is_fault)
-        return is_silent or self.status == 407
+        is_silent = self.status is None and self.proxy and not (self.dropped or self.is_fault)
+        return bool(is_silent) or self.status == 407

@@ -175,8 +175,8 @@ class SchedulerDoor:
         return request
 
     def has_pending_requests(self) -> bool:
-        """Whether the spider is not idle. Requests that wait between two rounds of an outage do not count: a spider that
-        gets its next URLs when it is idle would get none for as long as they wait."""
+        """Whether the spider is not idle. Requests that wait between two rounds of an outage do not count: else a
+        spider that gets its next URLs when it is idle would get none for as long as they wait."""
         is_busy = self._here.ready_sites > 0 or not self._here.awaited <= self._resolver.in_pause
         return is_busy or self._next is not None or self._scheduler.has_pending_requests()
 

@@ -132,9 +132,7 @@ async def test_rep_fetch_concurrency_comes_on_top(
 @pytest.mark.parametrize("waiting_max", [0, 1_000], ids=["in-the-downloader", "at-the-scheduler"])
 @pytest.mark.parametrize("has_proxy", [True, False], ids=["proxy", "direct"])
 @ensureDeferred
-async def test_one_connection_suffices(
-    web: Web, every_name_is_here: None, waiting_max: int, has_proxy: bool
-) -> None:
+async def test_one_connection_suffices(web: Web, every_name_is_here: None, waiting_max: int, has_proxy: bool) -> None:
     """Pages may wait in the downloader for their own robots.txt, and callbacks for other downloads."""
     site = server(web, limit=1)
     meta = {"proxy": site.origin} if has_proxy else {}
