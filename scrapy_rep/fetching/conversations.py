@@ -25,7 +25,6 @@ from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS
 from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.download import Fetcher
-from scrapy_rep.fetching.places import StartingFetches
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.answer import Answer
@@ -36,7 +35,6 @@ from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
-from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response
 from scrapy_rep.storage import storage_of
@@ -80,25 +78,21 @@ class Conversations:
         """Raises ValueError for a wrong REP_STORAGE."""
         self._terms = Terms.of(settings)
         self._fetcher = Fetcher(crawler, settings, downloads, clock)
-        self.fetches_at_a_time = self._fetcher.connections.for_fetches
-        self.starting = StartingFetches(self.fetches_at_a_time, partial(look_for_requests, crawler))
+        self.connections = self._fetcher.connections
         self._store: SharedStore | None = None
         storage = storage_of(crawler, settings)
         if storage is not None:
             self._store = SharedStore(crawler, storage, settings, clock)
         self._is_closing = False
-        self._pauses: dict[Deferred[None], Origin] = {}
+        self._pauses: set[Deferred[None]] = set()
+        self.in_pause: set[Origin] = set()
+        """The origins whose conversation pauses between two rounds."""
         self._clock = clock
         self._log = logger_of(crawler)
         self._count = crawler.stats.inc_value
         self._signals = crawler.signals
         self._parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
         """The origins for which Scrapy's signal `robots_parsed` was sent."""
-
-    @property
-    def in_pause(self) -> set[Origin]:
-        """The origins whose conversation pauses between two rounds."""
-        return set(self._pauses.values())
 
     def end_pauses(self) -> None:
         """The crawl begins to close. What the last round has brought decides about the requests that wait, and no
@@ -144,7 +138,9 @@ class Conversations:
                     claim = None
                     pause = step.pause if is_awaited() and not self._is_closing else None
                     self._report(origin, step, triggers.current, pause)
-                    self.starting.remove(origin)  # it needs no place during a pause, even if it has not had one yet
+                    self.connections.has_started(
+                        origin
+                    )  # it needs no place during a pause, even if it has not had one yet
                     if pause is None or not await self._pause(origin, pause):
                         break
                     triggers.go_on()
@@ -162,17 +158,21 @@ class Conversations:
         if self._is_closing:
             return False
         pause = deferred_from_coro(self._clock.sleep(seconds))
-        self._pauses[pause] = origin
+        self._pauses.add(pause)
+        self.in_pause.add(origin)
         with suppress(*CANCELLATIONS):
             await maybe_deferred_to_future(pause)
-        del self._pauses[pause]
+        self._pauses.discard(pause)
+        self.in_pause.discard(origin)
         return not self._is_closing
 
     async def _find(self, origin: Origin, step: Find) -> tuple[Found, LeaseClaim | None]:
         """Look in the store. Return what was found, and a claim to the lease if this crawler has to fetch."""
         if self._store is None:
             return Found(step.known, is_to_fetch=True, at=self._clock.now()), None
-        entry, claim = await self._store.find_or_claim(origin, step.known, partial(self.starting.remove, origin))
+        entry, claim = await self._store.find_or_claim(
+            origin, step.known, partial(self.connections.has_started, origin)
+        )
         self._count("rep/storage/miss" if claim is not None else "rep/storage/hit")
         return Found(entry, is_to_fetch=claim is not None, at=self._clock.now()), claim
 
@@ -180,18 +180,16 @@ class Conversations:
         self, origin: Origin, ask: Ask, trigger: Request, cookies: Cookies, is_awaited: Callable[[], bool]
     ) -> Answer:
         """Return the answer with its meaning. A failure is an answer, too."""
+        if ask.was_requested_before:
+            self.connections.has_started(origin)
         if ask.reason:
             self._log.debug("Requesting robots.txt once more: %s: %s", printable(ask.url), printable(ask.reason))
             self._count("rep/retries")
         if ask.pause:
             await self._clock.sleep(ask.pause)
-        response, no_longer_starts = None, partial(self.starting.remove, origin)
-        if ask.was_requested_before:
-            no_longer_starts()
-        else:
-            self.starting.add(origin)
+        response = None
         try:
-            received, response = await self._fetcher.fetch(ask, trigger, cookies, no_longer_starts)
+            received, response = await self._fetcher.fetch(ask, trigger, cookies)
         except CANCELLATIONS:
             if self._is_closing and not is_awaited():
                 raise
@@ -200,8 +198,6 @@ class Conversations:
             self._log.exception(FAULT, origin.robots_url)
             reason = printable(f"internal error, {type(exc).__name__}: {exc}")
             received = Answer(ask.url, reason=reason, ended_at=self._clock.now())
-        finally:
-            no_longer_starts()
         answer = judged(received, ask, self._terms)
         if answer.dropped and not received.dropped:
             response = None  # no archive or signal may show what a private server answered

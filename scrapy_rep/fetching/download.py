@@ -7,8 +7,9 @@ download handler is cancelled, so it closes the connection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import replace
+from functools import partial
 from traceback import walk_tb
 from typing import Any
 
@@ -25,7 +26,7 @@ from scrapy_rep.deferreds import CANCELLATIONS, within
 from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError, is_mislabelled
 from scrapy_rep.fetching.headers import caching_of, retry_after, url_of
-from scrapy_rep.fetching.places import Connections, Place, Places
+from scrapy_rep.fetching.places import Connections, Places
 from scrapy_rep.fetching.request import (
     HAVE_TIMEOUTS,
     ROBOTS_TXT_REQUEST,
@@ -70,7 +71,7 @@ LATE = 5.0
 class Fetcher:
     def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         self._crawler = crawler
-        self.connections = Connections(crawler.settings, settings)
+        self.connections = Connections(crawler, settings)
         crawler.signals.connect(self._wrap_handlers, signal=signals.engine_started)
         self._settings = settings
         self._downloads = downloads
@@ -86,18 +87,16 @@ class Fetcher:
     def _wrap_handlers(self) -> None:
         wrap_handlers(self._crawler, self._handle)
 
-    async def fetch(
-        self, ask: Ask, trigger: Request, cookies: Cookies, on_slow: Callable[[], object]
-    ) -> tuple[Answer, Response | None]:
+    async def fetch(self, ask: Ask, trigger: Request, cookies: Cookies) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add
         the cookies of the response to `cookies`. Raises CancelledError if it is cancelled.
 
         `Answer.seconds` count from the moment when the download handler gets the request; if it never gets the request,
-        from the call. `on_slow` is called if the request does not count any longer (`places`).
+        from the call.
         """
         count, began = self._crawler.stats.inc_value, self._monotonic()
         download = new_download(ask, trigger, self._crawler, self._settings)
-        request, download.on_slow = download.request, on_slow
+        request = download.request
         cookies.add_to(request)
         if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None:
             # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
@@ -133,12 +132,13 @@ class Fetcher:
         self, places: Places, request: Request, download: RobotsTxtDownload | None, call: Coroutine[Any, Any, Response]
     ) -> Response:
         """Await the call when the request has a place."""
-        place, on_slow = Place(download is not None and download.is_first), None
+        place, is_first, on_slow = Deferred[None](), False, None
         if download is not None:
-            download.handling = place.given
-            on_slow = None if request.meta.get("proxy") else download.on_slow
+            download.handling, is_first = place, download.is_first
+            if not request.meta.get("proxy"):
+                on_slow = partial(self.connections.has_started, download.origin)
         try:
-            async with places.taken(place, request.priority, on_slow):
+            async with places.taken(place, request.priority, is_first=is_first, on_slow=on_slow):
                 return await (call if download is None else self._limited(request, download, call))
         finally:
             call.close()  # if it has not begun

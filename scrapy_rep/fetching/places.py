@@ -19,36 +19,25 @@ import sys
 from bisect import insort
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from itertools import count
 from operator import itemgetter
 
-from scrapy.settings import BaseSettings
+from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 
 SLOW_AFTER = 0.5  # seconds after which a request for a robots.txt is slow, counted from when it has its place
 OTHERS_EVERY = 8  # every eighth place goes to a page or a robots.txt that was requested before, if one waits
-# While MAX_STARTING * (places for fetches) fetches need a place soon, no other fetch should begin: it would wait long.
+# While this many times the places for fetches are needed soon, no other fetch should begin: it would wait long.
 MAX_STARTING = 2
 MAX_SLOW = 1_000  # slow requests under way; each takes a socket
 SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE; CPython sets it on Windows, elsewhere the C library
 SHARE_OF_FILES = 0.5  # the share of `max_open_files()` that places may use
-
-
-@dataclass(eq=False, slots=True)
-class Place:
-    """The right to open one connection."""
-
-    is_first: bool = False
-    """Whether it is for a robots.txt that was not requested before."""
-    given: Deferred[None] = field(default_factory=Deferred)
-    """Fires when the connection may be opened. If it is cancelled, the place is not needed any longer."""
-    is_taken: bool = False
 
 
 class Places:
@@ -60,74 +49,81 @@ class Places:
     """
 
     def __init__(self, number: int) -> None:
-        self._free = number
+        self._number = number
         self._left = number + min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - number, 0))
         """How many more requests may be under way, slow ones included."""
-        self._line: list[tuple[int, int, Place]] = []
-        """The places that requests wait for, as sorted tuples: negative priority, number of the arrival, place."""
+        self._line: list[tuple[int, int, bool, Deferred[None]]] = []
+        """The requests that wait, as sorted tuples: negative priority, number of the arrival, `is_first`, `place`."""
+        self._taken: set[Deferred[None]] = set()
         self._arrivals = count()
         self._given = 1
 
     @asynccontextmanager
     async def taken(
-        self, place: Place, priority: int, on_slow: Callable[[], object] | None = None
+        self, place: Deferred[None], priority: int, *, is_first: bool, on_slow: Callable[[], None] | None
     ) -> AsyncIterator[None]:
-        """Wait for a place, and have it during the `async with` block. With `on_slow`, the place is given back after
-        SLOW_AFTER already, and `on_slow` is called."""
-        waiting = -priority, next(self._arrivals), place
+        """Wait for a place, and have it during the `async with` block.
+
+        `place` fires when the block begins, unless it was cancelled before. `is_first`: whether the request is for a
+        robots.txt that was not requested before. With `on_slow`, the place is given back after SLOW_AFTER already, and
+        then `on_slow` is called.
+        """
+        waiting = -priority, next(self._arrivals), is_first, place
         insort(self._line, waiting)
         timer = None
         try:
             self._give()
-            if not place.given.called:
-                await maybe_deferred_to_future(place.given)
+            if place not in self._taken:
+                await maybe_deferred_to_future(place)
             if on_slow is not None:
                 timer = call_later(SLOW_AFTER, self._slow, place, on_slow)
             yield
         finally:
+            if timer is not None:
+                timer.cancel()
             if waiting in self._line:  # cancelled before it had its place
                 self._line.remove(waiting)
             else:
                 self._left += 1
-            if timer is not None:
-                timer.cancel()
-            self._give_back(place)
+                self._give_back(place)
 
-    def _slow(self, place: Place, on_slow: Callable[[], object]) -> None:
+    def _slow(self, place: Deferred[None], on_slow: Callable[[], None]) -> None:
         self._give_back(place)
         on_slow()
 
-    def _give_back(self, place: Place) -> None:
-        self._free += place.is_taken
-        place.is_taken = False
+    def _give_back(self, place: Deferred[None]) -> None:
+        self._taken.discard(place)
         self._give()
 
     def _give(self) -> None:
-        while self._line and self._free > 0 and self._left > 0:
+        while self._line and len(self._taken) < self._number and self._left:
             place = self._next()
-            self._free, self._left, self._given = self._free - 1, self._left - 1, self._given + 1
-            place.is_taken = True
-            place.given.callback(None)
+            self._taken.add(place)
+            self._left -= 1
+            self._given += 1
+            place.callback(None)
 
-    def _next(self) -> Place:
+    def _next(self) -> Deferred[None]:
         """Take the place to give next out of the line."""
         waiting = self._line[0]
         if self._given % OTHERS_EVERY == 0:
-            waiting = min((each for each in self._line if not each[-1].is_first), key=itemgetter(1), default=waiting)
+            waiting = min((each for each in self._line if not each[2]), key=itemgetter(1), default=waiting)
         self._line.remove(waiting)
         return waiting[-1]
 
 
 class Connections:
-    """Which places a request needs."""
+    """Which places a request needs, and whether one more fetch would soon get its place."""
 
-    def __init__(self, crawl: BaseSettings, settings: RepSettings) -> None:
-        """`crawl`: Scrapy's settings."""
-        most = crawl.getint("CONCURRENT_REQUESTS") or sys.maxsize
+    def __init__(self, crawler: Crawler, settings: RepSettings) -> None:
+        self._crawler = crawler
+        most = crawler.settings.getint("CONCURRENT_REQUESTS") or sys.maxsize
         self._all = Places(most)
         self._on_top = Places(settings.fetch_concurrency) if settings.fetch_concurrency else None
-        self.for_fetches = settings.fetch_concurrency or most
-        """The most requests for robots.txt at a time, without those that are slow."""
+        self.enough = MAX_STARTING * (settings.fetch_concurrency or most)
+        """How many fetches may need a place soon."""
+        self._starting: set[Origin] = set()
+        """The origins for which requests wait, and whose fetch needs a place soon, or has it and is not slow yet."""
 
     def places_for(self, *, is_robots_txt: bool, has_proxy: bool) -> Places | None:
         """Return None if the request needs no place."""
@@ -135,28 +131,19 @@ class Connections:
             return self._all
         return self._on_top if is_robots_txt else None
 
-
-class StartingFetches:
-    """The origins for which requests wait, and whose fetch needs a place soon, or has it and is not slow yet."""
-
-    def __init__(self, places: int, on_change: Callable[[], None]) -> None:
-        """`on_change` is called when the result of `can_start_another` may have changed."""
-        self._most = MAX_STARTING * places
-        self._origins: set[Origin] = set()
-        self._on_change = on_change
-
     def can_start_another(self) -> bool:
         """Whether one more fetch would soon get its place."""
-        return len(self._origins) < self._most
+        return len(self._starting) < self.enough
 
-    def add(self, origin: Origin) -> None:
-        self._origins.add(origin)
+    def starts(self, origin: Origin) -> None:
+        """The fetch of this origin's robots.txt begins, and needs a place soon."""
+        self._starting.add(origin)
 
-    def remove(self, origin: Origin) -> None:
-        """The fetch needs no place soon: it is slow, has ended, pauses, or waits for another crawler."""
-        if origin in self._origins:
-            self._origins.remove(origin)
-            self._on_change()
+    def has_started(self, origin: Origin | None) -> None:
+        """The fetch needs no place soon: it is slow, has ended, pauses, repeats, or waits for another crawler."""
+        if origin in self._starting:
+            self._starting.remove(origin)
+            look_for_requests(self._crawler)
 
 
 def max_open_files() -> int:

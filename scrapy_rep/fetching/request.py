@@ -9,7 +9,7 @@ only once, and with a time limit. If a plugin is not installed, its meta keys ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -74,12 +74,12 @@ class RobotsTxtDownload:
     request: Request
     limit: int
     """The most octets of the body to receive (REP_BODY_LIMIT)."""
+    origin: Origin | None
+    """The origin whose robots.txt is fetched. It may redirect to another one."""
+    is_first: bool
+    """Whether this robots.txt was not requested before."""
     octets: int = 0
     """The octets of the body that were received so far."""
-    is_first: bool = True
-    """Whether this robots.txt was not requested before."""
-    on_slow: Callable[[], object] = bool
-    """Called when the request is slow."""
     times_sent: int = 0
     """How often a download handler got the request: more than once if a middleware repeats it."""
     sent_at: float | None = None
@@ -155,8 +155,8 @@ def new_download(ask: Ask, trigger: Request, crawler: Crawler, settings: RepSett
     headers: dict[Any, Any] = {"Accept-Encoding": "identity", **_copied(trigger.headers, _COPIED_HEADERS)}
     # The priority decides which request gets the next place (`fetching.places`).
     request = Request(url, NO_CALLBACK, headers=headers, meta=meta, priority=trigger.priority)
-    is_first = not ask.was_requested_before
-    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit, is_first=is_first)
+    origin, is_first = Origin.of(trigger.url), not ask.was_requested_before
+    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit, origin, is_first)
     return download
 
 

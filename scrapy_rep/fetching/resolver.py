@@ -19,7 +19,6 @@ request triggers a fetch in the background (`refresh`) and does not wait.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -81,17 +80,11 @@ class Resolver:
         self._count = crawler.stats.inc_value
         self._memory = Memory(settings)
         self._conversations = Conversations(crawler, settings, downloads, clock)
-        self._starting = self._conversations.starting
-        self.can_start_another_fetch = self._starting.can_start_another
-        self.fetches_at_a_time = self._conversations.fetches_at_a_time
+        self.connections = self._conversations.connections
+        self.in_pause = self._conversations.in_pause
         self._fetches: dict[Origin, _Fetch] = {}
         self._cancelled: list[Deferred[None]] = []
         self._is_closing = self._is_closed = False
-
-    @property
-    def in_pause(self) -> Set[Origin]:
-        """The origins whose fetch pauses between two rounds."""
-        return self._conversations.in_pause
 
     def peek(self, origin: Origin) -> RobotsPolicy | None:
         """The policy that may be used now; None if robots.txt has to be fetched first. Never starts a fetch."""
@@ -113,7 +106,7 @@ class Resolver:
             self._fetches[origin].waiters[waiter] = goes_back
             self.also_waits(origin, trigger)
         else:
-            self._starting.add(origin)
+            self.connections.starts(origin)
             self._begin(origin, _Fetch(Triggers(trigger), {waiter: goes_back}))
         return waiter
 
@@ -173,7 +166,7 @@ class Resolver:
 
     def _forget(self, origin: Origin) -> None:
         del self._fetches[origin]
-        self._starting.remove(origin)
+        self.connections.has_started(origin)
 
     def _policy_after(self, error: BaseException, origin: Origin) -> RobotsPolicy:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory

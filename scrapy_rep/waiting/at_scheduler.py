@@ -20,9 +20,9 @@ left its queue and has passed no downloader middleware. It does not count agains
 
 Two limits keep requests in the queue:
 
-- Fetches: 2 x REP_FETCH_CONCURRENCY have just begun or wait for a turn. Slow requests for a robots.txt do not count.
-  Nor do repeated requests (a retry, or a robots.txt that was fetched before), and fetches in the background
-  (`FetchTurns.can_start_another`).
+- Fetches: twice as many as may be under way at a time have just begun or wait for a place (`fetching.places`). Slow
+  requests for a robots.txt do not count. Nor do repeated requests (a retry, or a robots.txt that was fetched before),
+  and fetches in the background.
 - Requests: REP_WAITING_MAX requests are at the door. The first request to each origin does not count. This limit never
   stops a request from the queue in memory.
 
@@ -31,8 +31,8 @@ that have no request at the door. At the limit of fetches, it takes only request
 their robots.txt is probably known (`SchedulerQueues.prepare_next`).
 
 A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true if it has nothing
-for the engine, and one of these limits is reached, or 2 x REP_FETCH_CONCURRENCY requests are at the door. Requests that
-stay in the queue because of a Crawl-delay count, too.
+for the engine, and one of these limits is reached, or as many requests are at the door as there may be such fetches.
+Requests that stay in the queue because of a Crawl-delay count, too.
 
 If the crawl closes, the requests at the door go back to their queue. If the process is killed, copies of the requests
 from disk or from scrapy-redis are left (`copies`). A crawl that resumes a JOBDIR begins with these requests at the
@@ -68,9 +68,6 @@ from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 MAX_SECONDS = 0.005  # seconds that one `next_request` may take while all requests from the queue have to wait
 MANY_READY = 100  # sites with ready requests
 NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over request that need not wait
-# With ENOUGH * REP_FETCH_CONCURRENCY requests at the door, or held in the queue by a Crawl-delay, a lazy `start` waits
-# while the door has none for the engine.
-ENOUGH = 2
 
 
 class SchedulerDoor:
@@ -83,7 +80,9 @@ class SchedulerDoor:
         self._crawler = crawler
         self._max_waiting = settings.waiting_max
         """REP_WAITING_MAX. If it is 0, requests wait in the downloader."""
-        self._enough = ENOUGH * resolver.fetches_at_a_time
+        self._enough = resolver.connections.enough
+        """With this many requests at the door, or held in the queue by a Crawl-delay, a lazy `start` waits while the
+        door has none for the engine."""
         self._gate = gate
         self._resolver = resolver
         self._waits = waits
@@ -204,7 +203,7 @@ class SchedulerDoor:
         if not self._max_waiting or (
             len(self._here) + self._queues.number_held < self._enough
             and not self._is_full
-            and self._resolver.can_start_another_fetch()
+            and self._resolver.connections.can_start_another()
         ):
             return False
         if self._next is None and self._error is None:
@@ -235,7 +234,9 @@ class SchedulerDoor:
         if not self._max_waiting:
             return self._scheduler.next_request()
         until = self._waits.monotonic() + MAX_SECONDS
-        while self._queues.prepare_next(can_fetch=self._resolver.can_start_another_fetch(), is_full=self._is_full):
+        while self._queues.prepare_next(
+            can_fetch=self._resolver.connections.can_start_another(), is_full=self._is_full
+        ):
             is_from_memory = self._queues.is_next_from_memory()
             request = self._scheduler.next_request()
             if request is None:

@@ -31,7 +31,7 @@ LIMIT = 5
 class Here:
     """Resolves every name to 127.0.0.1."""
 
-    def getHostByName(self, name: str, timeout: Any = ()) -> Deferred[str]:
+    def getHostByName(self, name: str, timeout: Any = ()) -> Deferred[str]:  # noqa: N802
         return succeed("127.0.0.1")
 
 
@@ -121,12 +121,12 @@ async def test_rep_fetch_concurrency_comes_on_top(
     web: Web, every_name_is_here: None, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], most: int | None
 ) -> None:
     monkeypatch.setattr(places, "SLOW_AFTER", 60.0)
-    site = server(web, delay=0.1)
+    site = server(web, delay=0.1 if most else 1.0)
     result = await crawl(*(f"{host}:{site.port}/" for host in HOSTS), settings=settings)
     pages = settings.get("CONCURRENT_REQUESTS", 16)
     assert_all_pages(result, site, limit=max(most or 0, pages + settings.get("REP_FETCH_CONCURRENCY", 64)))
     at_once = most_at_once(site.robots_requests)
-    assert at_once == most if most else at_once > 16
+    assert at_once <= most if most else at_once > 16
 
 
 @pytest.mark.parametrize("waiting_max", [0, 1_000], ids=["in-the-downloader", "at-the-scheduler"])

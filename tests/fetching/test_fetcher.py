@@ -86,7 +86,7 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
             fetcher = Fetcher(
                 self.crawler, RepSettings.read(self.crawler.settings), under_way, Clock(time, monotonic, sleep)
             )
-            fetching = deferred_from_coro(fetcher.fetch(Ask(url), Request(url), Cookies(), bool))
+            fetching = deferred_from_coro(fetcher.fetch(Ask(url), Request(url), Cookies()))
             if cancel_after is not None:
                 await sleep(cancel_after)
                 fetching.cancel()
@@ -149,7 +149,7 @@ async def test_after_a_cancelled_fetch_the_crawl_hears_of_no_octets_of_pages(web
             settings, clock = RepSettings.read(self.crawler.settings), Clock(time, monotonic, sleep)
             fetcher = Fetcher(self.crawler, settings, under_way, clock)
             request = Request(site.url("/"))
-            fetching = deferred_from_coro(fetcher.fetch(Ask(site.robots_url), request, Cookies(), bool))
+            fetching = deferred_from_coro(fetcher.fetch(Ask(site.robots_url), request, Cookies()))
             fetching.addErrback(lambda _failure: None)
             for moment in (0.1, 0.1):
                 await sleep(moment)

@@ -207,11 +207,15 @@ async def test_a_proxys_password_is_sent_to_no_other_proxy(web: Web, monkeypatch
 def copied_to(url: str) -> str:
     """What a request for this robots.txt has of a page request that has all secrets that Scrapy and plugins know."""
     meta = {
-        **{"proxy": "http://proxy.example", "_auth_proxy": "http://proxy.example"},
-        **{"ftp_user": "s3cr3t-ftp-user", "ftp_password": "s3cr3t-ftp"},
-        **{"impersonate_curl_options": {"USERPWD": "s3cr3t-curl"}, "impersonate_args": {"auth": "s3cr3t-args"}},
-        **{"zyte_api": {"customHttpRequestHeaders": [{"name": "Cookie", "value": "s3cr3t-api"}], "tags": {"a": "b"}}},
-        **{"cookiejar": "s3cr3t-jar", "own": "s3cr3t-own"},
+        "proxy": "http://proxy.example",
+        "_auth_proxy": "http://proxy.example",
+        "ftp_user": "s3cr3t-ftp-user",
+        "ftp_password": "s3cr3t-ftp",
+        "impersonate_curl_options": {"USERPWD": "s3cr3t-curl"},
+        "impersonate_args": {"auth": "s3cr3t-args"},
+        "zyte_api": {"customHttpRequestHeaders": [{"name": "Cookie", "value": "s3cr3t-api"}], "tags": {"a": "b"}},
+        "cookiejar": "s3cr3t-jar",
+        "own": "s3cr3t-own",
     }
     headers = {name: f"s3cr3t-{name}" for name in ("Authorization", "Cookie", "Referer", "X-Api-Key")}
     page = Request(f"{HOST}/", headers={**headers, "Proxy-Authorization": "s3cr3t-proxy"}, meta=meta)
