@@ -44,7 +44,7 @@ from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.status_policy import OFFLINE, REDIRECT_STATUSES, result_of
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, wrap_handlers
+from scrapy_rep.scrapy_internals.downloads import Call, UncountedDownloads, wrap_handlers
 from scrapy_rep.scrapy_internals.slots import remove_from_queue
 from scrapy_rep.settings import RepSettings
 
@@ -122,37 +122,31 @@ class Fetcher:
         began = began if download.sent_at is None else download.sent_at
         return replace(answer, ended_at=self._now(), seconds=self._monotonic() - began), download.response
 
-    def _handle(self, request: Request, call: Coroutine[Any, Any, Response]) -> Coroutine[Any, Any, Response]:
-        """Return what is awaited in place of the call of a download handler: the call itself for a page."""
+    def _handle(self, request: Request, call: Call) -> Coroutine[Any, Any, Response]:
+        """Return what is awaited in place of the call of a download handler."""
         download, has_proxy = download_of(request), bool(request.meta.get("proxy"))
         places = self.connections.places_for(is_robots_txt=download is not None, has_proxy=has_proxy)
-        return call if places is None else self._in_place(places, request, download, call)
+        return call() if places is None else self._in_place(places, request, download, call)
 
     async def _in_place(
-        self, places: Places, request: Request, download: RobotsTxtDownload | None, call: Coroutine[Any, Any, Response]
+        self, places: Places, request: Request, download: RobotsTxtDownload | None, call: Call
     ) -> Response:
-        """Await the call when the request has a place."""
+        """Make the call when the request has a place."""
         place, is_first, on_slow = Deferred[None](), False, None
         if download is not None:
             download.handling, is_first = place, download.is_first
             if not request.meta.get("proxy"):
                 on_slow = partial(self.connections.has_started, download.origin)
-        try:
-            async with places.taken(place, request.priority, is_first=is_first, on_slow=on_slow):
-                return await (call if download is None else self._limited(request, download, call))
-        finally:
-            call.close()  # if it has not begun
+        async with places.taken(place, request.priority, is_first=is_first, on_slow=on_slow):
+            return await (call() if download is None else self._limited(request, download, call))
 
-    async def _limited(
-        self, request: Request, download: RobotsTxtDownload, call: Coroutine[Any, Any, Response]
-    ) -> Response:
-        """Await the call for a robots.txt. Cancel it after REP_FETCH_TIMEOUT, and stop the download at REP_BODY_LIMIT.
+    async def _limited(self, request: Request, download: RobotsTxtDownload, call: Call) -> Response:
+        """Make the call for a robots.txt. Cancel it after REP_FETCH_TIMEOUT, and stop the download at REP_BODY_LIMIT.
 
         Scrapy sends `bytes_received` for each chunk of any download. So this signal has a receiver only while a handler
         has a request for a robots.txt.
         """
         if download.times_sent == MAX_REPEATED:
-            call.close()
             raise IgnoreRequest(f"it has repeated the request {MAX_REPEATED} times")
         download.times_sent += 1
         download.response, download.answered, download.octets = None, None, 0
@@ -164,7 +158,7 @@ class Fetcher:
         seconds += GRACE if urlparse_cached(request).scheme in HAVE_TIMEOUTS else 0.0
         download.sent_at, download.handling = self._monotonic(), Deferred[Response]()
         try:
-            download.answered = await within(seconds, call, late, download.handling)
+            download.answered = await within(seconds, call(), late, download.handling)
         except CANCELLATIONS as exc:  # by the fetch or by the handler. Scrapy would never notice asyncio's
             raise ConnectionAbortedError("The download was cancelled") from exc
         except Exception as exc:

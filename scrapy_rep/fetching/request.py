@@ -34,7 +34,6 @@ the meta can be copied, pickled and written as JSON."""
 # Keep Scrapy's middlewares and extensions from acting on the answer: scrapy-rep decides what an answer means.
 _META = {
     "allow_offsite": True,
-    "autothrottle_dont_adjust_delay": True,
     "dont_merge_cookies": True,
     "dont_obey_robotstxt": True,
     "dont_redirect": True,
