@@ -45,6 +45,7 @@ from scrapy_rep.protocol.status_policy import OFFLINE, REDIRECT_STATUSES, result
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.downloads import Call, UncountedDownloads, wrap_handlers
+from scrapy_rep.scrapy_internals.name_lookups import do_look_ups_wait
 from scrapy_rep.scrapy_internals.slots import remove_from_queue
 from scrapy_rep.settings import RepSettings
 
@@ -136,9 +137,13 @@ class Fetcher:
         if download is not None:
             download.handling, is_first = place, download.is_first
             if not request.meta.get("proxy"):
-                on_slow = partial(self.connections.has_started, download.origin)
+                on_slow = partial(self._slow, download)
         async with places.taken(place, request.priority, is_first=is_first, on_slow=on_slow):
             return await (call() if download is None else self._limited(request, download, call))
+
+    def _slow(self, download: RobotsTxtDownload) -> None:
+        self.connections.has_started(download.origin)
+        download.may_have_waited = do_look_ups_wait()
 
     async def _limited(self, request: Request, download: RobotsTxtDownload, call: Call) -> Response:
         """Make the call for a robots.txt. Cancel it after REP_FETCH_TIMEOUT, and stop the download at REP_BODY_LIMIT.
@@ -221,7 +226,7 @@ class Fetcher:
             reason=reason,
             error=_alone(exc),
             timed_out=timed_out,
-            noticed_late=timed_out and is_late,
+            proves_nothing=timed_out and (is_late or download.may_have_waited),
             proxy=_proxy_of(download.request),
             dropped=isinstance(exc, (IgnoreRequest, StopDownload)),
             is_fault=is_fault,

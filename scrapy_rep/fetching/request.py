@@ -79,6 +79,8 @@ class RobotsTxtDownload:
     """Whether this robots.txt was not requested before."""
     octets: int = 0
     """The octets of the body that were received so far."""
+    may_have_waited: bool = False
+    """Whether look-ups of names waited for a thread when the request was slow. So its own look-up may have waited."""
     times_sent: int = 0
     """How often a download handler got the request: more than once if a middleware repeats it."""
     sent_at: float | None = None

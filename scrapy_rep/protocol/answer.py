@@ -35,8 +35,9 @@ class Answer:
     """The exception of the request, without its traceback; None if there was a response."""
     timed_out: bool = False
     """Whether the request took longer than REP_FETCH_TIMEOUT, so that there is no status."""
-    noticed_late: bool = False
-    """Whether the time-out was noticed much too late: the process was stopped, or busy. So the answer may have come."""
+    proves_nothing: bool = False
+    """Whether the time-out says nothing about the site: it was noticed much too late, because the process was stopped
+    or busy; or look-ups of names waited for a thread, perhaps this request's, too."""
     proxy: str = ""
     """The proxy that the request went through, without a user name and password; empty without a proxy."""
     has_another_proxy: bool = False
@@ -55,7 +56,7 @@ class Answer:
     """The time when the answer or the failure came, in seconds since the epoch."""
     seconds: float = 0.0
     """Seconds from the moment when the request was sent to `ended_at`, by the monotonic clock. If the request was
-    repeated in the same round, they count from the first one, but not from one that was `noticed_late`. If it was never
+    repeated in the same round, they count from the first one, but not from one that `proves_nothing`. If it was never
     sent, they count from the attempt."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""

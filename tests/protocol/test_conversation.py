@@ -337,10 +337,10 @@ def test_the_last_proxy_is_retried_as_often_as_without_a_proxy() -> None:
     assert talk.times == [0, 0, 1, 5, 15, 30]
 
 
-def test_a_time_out_that_was_noticed_late_is_no_proof() -> None:
-    late = broken(timed_out=True, noticed_late=True)
+def test_a_time_out_that_proves_nothing_is_followed_by_other_attempts() -> None:
+    late = broken(timed_out=True, proves_nothing=True)
     assert Talk(late, rules()).times == [0, 1]
-    assert Talk(late).times == [0, 1], "only once"
+    assert Talk(late).times == [0, 1, 2, 3], "not for ever"
 
 
 # What other crawls may know (REP_STORAGE).
@@ -520,9 +520,9 @@ def test_the_backoff_of_a_crawler_whose_clock_is_ahead_ends() -> None:
 
 
 def test_the_time_for_which_the_process_was_stopped_is_no_wait() -> None:
-    talk = Talk(broken(timed_out=True, noticed_late=True), status(503), rules(), took=600.0)
+    talk = Talk(broken(timed_out=True, proves_nothing=True), status(503), rules(), took=600.0)
     assert talk.times == [0, 601]
-    talk = Talk(broken(timed_out=True, noticed_late=True), status(503), rules())
+    talk = Talk(broken(timed_out=True, proves_nothing=True), status(503), rules())
     assert (talk.times, talk.allows) == ([0, 1, 6], BY_RULES)
 
 

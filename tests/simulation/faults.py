@@ -110,7 +110,7 @@ async def fetch_that_never_ends(original: Original, *args: Any) -> Any:
 @fault(Fetcher, "_failure")
 def late_time_outs_are_believed(original: Original, *args: Any) -> Any:
     """A time-out that is noticed too late counts like any other."""
-    return replace(original(*args), noticed_late=False)
+    return replace(original(*args), proves_nothing=False)
 
 
 @fault(Resolver, "also_waits")

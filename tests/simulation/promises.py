@@ -129,9 +129,11 @@ class Observations:
 
     def is_between_rounds(self, request: TrackedRequest, moment: float) -> bool:
         """Whether the request waits between two rounds of an outage."""
-        rounds = [each for each in self.rounds if each.key == request.key and each.began <= moment]
+        began = [each for each in self.rounds if each.origin == request.key[1] and each.began <= moment]
+        own = [each for each in began if each.run == request.run]
         waits = request.taken <= moment < min(request.entered, request.ended)
-        return waits and bool(rounds) and all(each.ended <= moment for each in rounds) and rounds[-1].failures > 0
+        has_failed = any(each.failures for each in (began if self.store else own[-1:]))
+        return waits and has_failed and all(each.ended <= moment for each in own)
 
     def last_round(self, key: Key) -> float:
         """When the last round of the run's latest failed fetch is due (REP_UNREACHABLE_WAIT). 0 if no fetch failed."""
