@@ -205,7 +205,7 @@ def not_idle_too_early(seen: Observations) -> Iterator[str]:
         if what in {"asked", "ended"}:
             request = seen.simulation.requests[run, number]
             (pending[run].add if what == "asked" else pending[run].discard)(request)
-        elif what == "idle" and not seen.crawlers[run[0]].get("jobdir"):
+        elif what == "idle" and seen.is_eager(run):
             busy = [str(each) for each in pending[run] if not seen.is_between_rounds(each, at)]
             if busy:
                 yield f"at {at:.3f} spider_idle was sent in {run} while {len(busy)} requests were pending: {busy[0]}"
