@@ -45,21 +45,20 @@ _META = {
 }
 # The download handlers of these schemes obey `download_timeout`, and send `bytes_received`.
 HAVE_TIMEOUTS = {"http", "https"}
-# What is copied from the request that needs the robots.txt, and why. Each may be a secret between the crawl and a proxy
-# or a host, so each goes only to them.
-_COPIED_HEADERS = (
-    b"User-Agent",  # the site may have other rules for another crawler
-    b"Proxy-Authorization",  # without it, the proxy answers 407
-)
-_COPIED_META = (
-    "proxy",  # the site may answer other addresses differently
-    "_auth_proxy",  # whom Proxy-Authorization is for: HttpProxyMiddleware removes the header for any other proxy
-    "impersonate",  # the browser that scrapy-impersonate imitates; the site may answer other clients differently
-)
-_COPIED_TO_SAME_HOST = (
-    *PACE_META,  # a host that the robots.txt is redirected to has a pace of its own
-    *("ftp_user", "ftp_password", "ftp_passive"),  # the login of the FTP server
-)
+# What is copied from the request that needs the robots.txt. Some of it is secret, so it goes to its addressee alone.
+#
+# | what | why | for whom |
+# |---|---|---|
+# | `User-Agent` | the site may have other rules for another crawler | everybody |
+# | `proxy`, unless the environment gave it | the site may answer other addresses differently | the proxy |
+# | `Proxy-Authorization` | without it, the proxy answers 407 | the proxy |
+# | `_auth_proxy` | HttpProxyMiddleware removes the header before it for any other proxy | nobody |
+# | `impersonate` | the site may answer other clients differently | everybody |
+# | PACE_META | a host that the robots.txt is redirected to has a pace of its own | the same host |
+# | `ftp_...` | the login of the FTP server | the same host |
+_COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
+_COPIED_META = ("proxy", "_auth_proxy", "impersonate")
+_COPIED_TO_SAME_HOST = (*PACE_META, "ftp_user", "ftp_password", "ftp_passive")
 MAX_TIMES_BODY_LIMIT = 8
 """A plugin that cannot cut a body refuses one that is longer than this many times REP_BODY_LIMIT."""
 # The parameters of scrapy-zyte-api that say from where to fetch, not what to fetch.
