@@ -15,9 +15,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
-from network import FETCH, NUMBER, Exchange, Handler, Server, origin_of
+from network import FETCH, NUMBER, Exchange, Handler, Server, Threads, origin_of
 from oracle import Key
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader import Downloader
@@ -69,6 +70,8 @@ class Simulation:
         self.loop = VirtualLoop(case["max_seconds"], case.get("stops", []))
         self.servers = {origin: Server(origin, plan) for origin, plan in case["origins"].items()}
         self.exchanges: list[Exchange] = []
+        self.threads = Threads()
+        vars(self.loop)["_default_executor"] = SimpleNamespace(_work_queue=self.threads)
         self.shelf = Shelf(case["store"]) if case["store"] else None
         self.events: list[tuple[float, str, str, Any, str]] = []
         """(seconds, run, kind of event, request number or None, details)"""

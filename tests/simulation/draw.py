@@ -226,6 +226,17 @@ def fed(draw: Draw) -> Case:
     return draw.case(origins, settings, crawler(requests, fed=True))
 
 
+def names(draw: Draw) -> Case:
+    """Many names whose look-ups take long and find no address, and healthy sites behind them."""
+    slow = [named(n, "slow") for n in range(draw.pick(60, 90))]
+    origins = {name: draw.origin([0.0, {"fail": "dns"}], look_up=6.0, has_no_address=True) for name in slow}
+    healthy = [named(n) for n in range(draw.pick(3, 10))]
+    origins |= {name: draw.origin([0.0, draw.rules()], look_up=0.01, has_no_address=False) for name in healthy}
+    requests = draw.requests(slow, 1) + draw.requests(healthy, 1)
+    settings = draw.settings(REP_FETCH_TIMEOUT=[30.0], REP_FETCH_CONCURRENCY=[64], REP_WAITING_MAX=[1_000])
+    return draw.case(origins, settings, crawler(requests))
+
+
 def broken(draw: Draw) -> Case:
     """A crawl whose network is broken, or whose proxy; and one with the same store, later or at the same time, that
     reaches all servers."""
@@ -259,7 +270,7 @@ def stopped(draw: Draw) -> Case:
 
 KINDS: tuple[Callable[[Draw], Case], ...] = (
     *(broad, dead, queue, queue, hub, fleet, resumed, outage),
-    *(proxies, fed, broken, media, stopped),
+    *(proxies, fed, names, broken, media, stopped),
 )
 
 

@@ -26,7 +26,7 @@ from scrapy_rep.fetching.places import Connections, Places
 from scrapy_rep.fetching.resolver import Resolver
 from scrapy_rep.protocol import entry, lifecycle, outage
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
-from scrapy_rep.scrapy_internals import engine_state
+from scrapy_rep.scrapy_internals import engine_state, name_lookups
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.waiting.at_scheduler import SchedulerDoor
 
@@ -111,6 +111,12 @@ async def fetch_that_never_ends(original: Original, *args: Any) -> Any:
 def late_time_outs_are_believed(original: Original, *args: Any) -> Any:
     """A time-out that is noticed too late counts like any other."""
     return replace(original(*args), proves_nothing=False)
+
+
+@fault(name_lookups, "do_look_ups_wait")
+def look_ups_are_not_noticed(original: Original) -> bool:
+    """A time-out while look-ups of names wait for a thread counts like any other."""
+    return False
 
 
 @fault(Resolver, "also_waits")
