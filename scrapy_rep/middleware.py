@@ -66,7 +66,7 @@ class RepMiddleware:
                 logger_of(crawler).info("The spider's settings switch scrapy-rep off: %s", why)
                 raise NotConfigured  # without a reason, which Scrapy would log as a WARNING
             raise NotConfigured(why)
-        settings = RepSettings.read(crawler.settings)
+        settings = RepSettings.read(crawler.settings, crawler.spider)
         warn_of_unknown_names(crawler.settings, logger_of(crawler))
         self._crawler = crawler
         self._downloads = downloads = UncountedDownloads(crawler)

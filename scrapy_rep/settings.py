@@ -244,7 +244,10 @@ class RepSettings(Terms):
     """The time limit of each request for a robots.txt, in seconds. If it is not set, a shorter DOWNLOAD_TIMEOUT
     replaces the default. The time begins when the download handler gets the request."""
     fetch_retries: int = _number(1, "retries", 0)
-    fetch_concurrency: int = _number(64, "fetches", 1)
+    fetch_concurrency: int = _number(64, "fetches", 0)
+    """The requests for robots.txt that come on top of CONCURRENT_REQUESTS. If it is 0, CONCURRENT_REQUESTS holds for
+    pages and robots.txt together. If it is not set, it is 0 in a project that sets CONCURRENT_REQUESTS. It is never 0
+    while CONCURRENT_REQUESTS is 0 (no limit)."""
     waiting_max: int = _number(1_000, "requests", 0)
     unreachable_wait: float = _number(30.0, "seconds")
     """Seconds that requests wait for an unreachable robots.txt, counted from the start of its first fetch."""
@@ -277,10 +280,15 @@ class RepSettings(Terms):
         return self.memory_octets // OCTETS_OF_ORIGIN
 
     @classmethod
-    def read(cls, settings: BaseSettings) -> RepSettings:
+    def read(cls, settings: BaseSettings, spider: object = None) -> RepSettings:
         """Return the checked values. Raises ValueError for a wrong value, with the setting, the value and the cure."""
         values = {name.removeprefix("REP_").lower(): _checked(settings, name) for name in SETTINGS}
-        timeout = settings.getfloat("DOWNLOAD_TIMEOUT")  # 0: no limit
+        if not settings.getint("CONCURRENT_REQUESTS"):
+            values["fetch_concurrency"] = values["fetch_concurrency"] or SETTINGS["REP_FETCH_CONCURRENCY"].default
+        elif "REP_FETCH_CONCURRENCY" not in settings and settings.getpriority("CONCURRENT_REQUESTS"):
+            values["fetch_concurrency"] = 0
+        # Scrapy's DownloadTimeoutMiddleware reads this attribute, too. 0: no limit.
+        timeout = float(getattr(spider, "download_timeout", None) or settings.getfloat("DOWNLOAD_TIMEOUT"))
         if "REP_FETCH_TIMEOUT" not in settings and timeout > 0:
             values["fetch_timeout"] = min(values["fetch_timeout"], timeout)
         return cls(**values)

@@ -96,7 +96,8 @@ def decoded(body: bytes, content_encoding: bytes, limit: int, *, is_cut: bool = 
                 body = _first(_DECODERS[coding](body), limit + 1, is_cut=is_cut) if body else body
             except UndecodableBodyError as exc:
                 # Short text may look like the beginning of compressed data, as `ok` does for `br`.
-                if not _is_plain(body) or (str(exc) == CUT and not body.isascii()):
+                is_other = body.isascii() or body.startswith(GZIP_MAGIC)
+                if not _is_plain(body) or (str(exc) == CUT and not is_other):
                     raise
             is_cut = is_cut or len(body) > limit
         elif coding in _REGISTERED or not _is_plain(body):

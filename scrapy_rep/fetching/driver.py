@@ -1,6 +1,6 @@
 """Does what `protocol.conversation` says: asks the store and servers, sends signals, counts stats.
 
-Each request waits for its turn (`turns`). Its cookies come from the same conversation; they never mix with the cookies
+Each request waits for a place (`places`). Its cookies come from the same conversation; they never mix with the cookies
 of the crawl. After each round, what was fetched goes into the store in the background, and the signal `robots_known`
 is sent. If a file is obeyed, the signal `robots_parsed` is sent before the requests go on: once for each origin, for as
 many origins as memory has room for.
@@ -25,7 +25,6 @@ from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS
 from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.download import Fetcher
-from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import KnownOrigins, OriginInfo
 from scrapy_rep.protocol.answer import Answer
@@ -36,7 +35,6 @@ from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
-from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response, send
 from scrapy_rep.storage import storage_of
@@ -79,8 +77,8 @@ class Driver:
     def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         """Raises ValueError for a wrong REP_STORAGE."""
         self._settings = settings
-        self.turns = FetchTurns(settings.fetch_concurrency, partial(look_for_requests, crawler))
         self._fetcher = Fetcher(crawler, settings, downloads, clock)
+        self.connections = self._fetcher.connections
         self._store: SharedStore | None = None
         storage = storage_of(crawler, settings)
         if storage is not None:
@@ -88,6 +86,8 @@ class Driver:
         self.origins = KnownOrigins(settings.memory_origins)
         self._is_closing = False
         self._pauses: set[Deferred[None]] = set()
+        self.in_pause: set[Origin] = set()
+        """The origins whose conversation pauses between two rounds."""
         self._clock = clock
         self._log = logger_of(crawler)
         self._count = crawler.stats.inc_value
@@ -139,8 +139,8 @@ class Driver:
                     claim = None
                     pause = step.pause if is_awaited() and not self._is_closing else None
                     self._report(origin, step, triggers.current, pause)
-                    self.turns.withdraw(origin)  # it needs no turn during a pause, even if it has not had one yet
-                    if pause is None or not await self._pause(pause):
+                    self.connections.has_started(origin)  # it needs no place in a pause, even if it had none yet
+                    if pause is None or not await self._pause(origin, pause):
                         break
                     triggers.go_on()
                     step = steps.send(now())
@@ -152,22 +152,26 @@ class Driver:
         await self._report_rules(origin, policy, triggers.current)
         return step
 
-    async def _pause(self, seconds: float) -> bool:
+    async def _pause(self, origin: Origin, seconds: float) -> bool:
         """Sleep. Return False at once if the crawl begins to close, or closes already."""
         if self._is_closing:
             return False
         pause = deferred_from_coro(self._clock.sleep(seconds))
         self._pauses.add(pause)
+        self.in_pause.add(origin)
         with suppress(*CANCELLATIONS):
             await maybe_deferred_to_future(pause)
         self._pauses.discard(pause)
+        self.in_pause.discard(origin)
         return not self._is_closing
 
     async def _find(self, origin: Origin, step: Find) -> tuple[Found, LeaseClaim | None]:
         """Look in the store. Return what was found, and a claim to the lease if this crawler has to fetch."""
         if self._store is None:
             return Found(step.known, is_to_fetch=True, at=self._clock.now()), None
-        entry, claim = await self._store.find_or_claim(origin, step.known, partial(self.turns.withdraw, origin))
+        entry, claim = await self._store.find_or_claim(
+            origin, step.known, partial(self.connections.has_started, origin)
+        )
         self._count("rep/storage/miss" if claim is not None else "rep/storage/hit")
         return Found(entry, is_to_fetch=claim is not None, at=self._clock.now()), claim
 
@@ -175,6 +179,8 @@ class Driver:
         self, origin: Origin, ask: Ask, trigger: Request, cookies: Cookies, is_awaited: Callable[[], bool]
     ) -> Answer:
         """Return the answer with its meaning. A failure is an answer, too."""
+        if ask.was_requested_before:
+            self.connections.has_started(origin)
         if ask.reason:
             self._log.debug("Requesting robots.txt once more: %s: %s", printable(ask.url), printable(ask.reason))
             self._count("rep/retries")
@@ -182,8 +188,7 @@ class Driver:
             await self._clock.sleep(ask.pause)
         response = None
         try:
-            async with self.turns.turn(origin, trigger.priority, was_requested_before=ask.was_requested_before):
-                received, response = await self._fetcher.fetch(ask, trigger, cookies)
+            received, response = await self._fetcher.fetch(ask, trigger, cookies)
         except CANCELLATIONS:
             if self._is_closing and not is_awaited():
                 raise

@@ -80,9 +80,9 @@ class SingleFlight:
         self._count = crawler.stats.inc_value
         self._memory = Memory(settings)
         self._driver = Driver(crawler, settings, downloads, clock)
-        self._turns = self._driver.turns
+        self.connections = self._driver.connections
+        self.in_pause = self._driver.in_pause
         self.origins = self._driver.origins
-        self.can_start_another_fetch = self._turns.can_start_another
         self._fetches: dict[Origin, _Fetch] = {}
         self._cancelled: list[Deferred[None]] = []
         self._is_closing = self._is_closed = False
@@ -107,7 +107,7 @@ class SingleFlight:
             self._fetches[origin].waiters[waiter] = goes_back
             self.also_waits(origin, trigger)
         else:
-            self._turns.announce(origin)
+            self.connections.starts(origin)
             self._begin(origin, _Fetch(Triggers(trigger), {waiter: goes_back}))
         return waiter
 
@@ -168,7 +168,7 @@ class SingleFlight:
 
     def _forget(self, origin: Origin) -> None:
         del self._fetches[origin]
-        self._turns.withdraw(origin)
+        self.connections.has_started(origin)
 
     def _policy_after(self, error: BaseException, origin: Origin) -> RobotsPolicy:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory

@@ -174,7 +174,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "RFC 9309 2.3.1.4",
         "Forbidden while robots.txt is unreachable ({url}: {answer})",
         "because robots.txt was unreachable",
-        "Is robots.txt unreachable? Try again later",
+        "Is robots.txt unreachable? Try again later. If the reason names a proxy, check the proxy",
     ),
     VerdictReason.RESTRICTED: ReasonWords(
         "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from scrapy import Request
@@ -64,16 +65,17 @@ class UncountedDownloads:
         return is_full or self._must_back_out()
 
 
-def wrap_handlers(
-    crawler: Crawler, wrap: Callable[[Request, Coroutine[Any, Any, Response]], Coroutine[Any, Any, Response]]
-) -> None:
-    """Await `wrap(request, call)` in place of `call`, the coroutine of the download handler. The call begins when the
-    request leaves the queue of its slot."""
+Call = Callable[[], Coroutine[Any, Any, Response]]
+"""The call of a download handler."""
+
+
+def wrap_handlers(crawler: Crawler, wrap: Callable[[Request, Call], Coroutine[Any, Any, Response]]) -> None:
+    """Await `wrap(request, call)` in place of `call()`, when the request leaves the queue of its slot."""
     handlers: Any = getattr(crawler.engine.downloader, "handlers", None)
     download = getattr(handlers, "download_request_async", None)
     if download is None:
         warn_missing(crawler, "DownloadHandlers.download_request_async")
     else:
         handlers.download_request_async = lambda request, *args, **kwargs: wrap(
-            request, download(request, *args, **kwargs)
+            request, partial(download, request, *args, **kwargs)
         )

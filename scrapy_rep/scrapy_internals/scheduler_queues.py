@@ -49,6 +49,7 @@ class SchedulerQueues:
         left the downloader."""
         self._in_downloader: Counter[str] = Counter()
         """The number of these requests for each site."""
+        self._kind_of_queue = type(getattr(scheduler, "queue", None))  # scrapy-redis has it
         self._aware: list[Any] = []
         """The queues in memory and on disk that are a `DownloaderAwarePriorityQueue`."""
         self._chosen: str | None = None
@@ -205,6 +206,20 @@ class SchedulerQueues:
                 yield site
 
     # How a request goes back.
+
+    def is_fifo(self, request: Request) -> bool:
+        """Whether the queue to which the request goes back is first in, first out.
+
+        By default, Scrapy's queue for start requests is, and its queue for all others is last in, first out.
+        """
+        is_start = bool(request.meta.get("is_start_request"))
+        queue = self.in_memory if self.on_disk is None else self.on_disk
+        kind = getattr(queue, "downstream_queue_cls", self._kind_of_queue)
+        kind = (is_start and getattr(queue, "_start_queue_cls", None)) or kind
+        # queuelib's LifoMemoryQueue is a FifoMemoryQueue, so the first name counts.
+        names = (cls.__name__ for cls in kind.__mro__ if "Fifo" in cls.__name__ or "Lifo" in cls.__name__)
+        name = next(names, None)
+        return is_start if name is None else "Fifo" in name
 
     def put_back(self, request: Request) -> None:
         """Put a request of Scrapy's own scheduler back into its queue, and count it as `enqueue_request` does.

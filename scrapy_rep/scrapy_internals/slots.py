@@ -74,6 +74,7 @@ class MinimumDelays:
         if slot is not None:
             slot.lastseen = slot_clock()
             _raise_delay(slot, delay)
+            slot.close()  # a timer that began while the delay was shorter; the slot now starts another one
 
     def _missing(self) -> bool:
         warn_missing(self._crawler, "Downloader.slots")

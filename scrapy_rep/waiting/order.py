@@ -6,7 +6,7 @@ Each of these requests waits for a robots.txt, or is ready, usually because its 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, KeysView
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -58,6 +58,11 @@ class WaitingRequests:
     def ready_sites(self) -> int:
         """The number of sites with ready requests."""
         return len(self._ready)
+
+    @property
+    def awaited(self) -> KeysView[Origin]:
+        """The origins whose robots.txt requests wait for."""
+        return self._waiting.keys()
 
     def add_waiting(self, wait: Wait) -> bool:
         """Add a request that waits. Returns whether it is the only one that waits for its origin."""

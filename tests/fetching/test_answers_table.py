@@ -18,9 +18,10 @@ from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.outage import BACKOFF_MAX, BACKOFFS
 
 PAGES = {"obeys its rules": {"/"}, "may fetch everything": {"/", "/private"}, "fetches nothing": set()}
-AGAIN = {"24 hours": 86_400, "5 seconds": 5, "an hour": 3_600}
+AGAIN = {"24 hours": 86_400, f"{BACKOFFS[0]:.0f}, ": BACKOFFS[0], "an hour": BACKOFF_MAX}
 HOPS = {"301 to another origin's": 2, "a redirect loop": 6}
 """The number of requests for a `/robots.txt` along the redirects. For all other answers it is 1."""
 
@@ -32,7 +33,7 @@ class StandingTime(Time):
         self.slept.append(seconds)
 
 
-def said_of(row: str) -> tuple[str, set[str], int, int]:
+def said_of(row: str) -> tuple[str, set[str], int, float]:
     """Return the row's access result, the pages that are fetched, the number of retries, and the seconds until
     robots.txt is fetched again."""
     ((_, access, crawls, again),) = (cells for cells in table("answers") if cells[0].startswith(row))

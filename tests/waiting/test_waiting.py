@@ -24,7 +24,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from web import RULES, Site, Web, answer, most_at_once, redirect
 
-from scrapy_rep.fetching import turns
+from scrapy_rep.fetching import places
 from scrapy_rep.scrapy_internals import scheduler_queues
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
@@ -238,7 +238,7 @@ async def test_the_queue_on_disk_stays_correct_while_no_more_may_wait(web: Web, 
 @pytest.fixture
 def no_fetch_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine, fetches would count as slow, and more than the setting says would be under way."""
-    monkeypatch.setattr(turns, "SLOW_AFTER", 60.0)
+    monkeypatch.setattr(places, "SLOW_AFTER", 60.0)
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -298,7 +298,7 @@ async def test_no_more_requests_are_taken_from_the_queue_than_fetches_can_begin(
 async def test_pages_of_known_origins_go_on_while_no_fetch_can_begin(
     web: Web, monkeypatch: pytest.MonkeyPatch, bound: tuple[str, Any], concurrency: int, number: int
 ) -> None:
-    monkeypatch.setattr(turns, *bound)
+    monkeypatch.setattr(places, *bound)
     dead, healthy = [web.robots(DEAD) for _ in range(number)], web.robots(RULES)
 
     class AsksAtOnce(Releases):
