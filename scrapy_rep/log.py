@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from scrapy.crawler import Crawler
@@ -13,3 +15,14 @@ Logger: TypeAlias = "logging.LoggerAdapter[logging.Logger]"
 def logger_of(crawler: Crawler) -> Logger:
     """The logger `scrapy_rep`. Its records have the attribute `spider`, which tells the crawls of one process apart."""
     return logging.LoggerAdapter(logging.getLogger("scrapy_rep"), {"spider": crawler.spider})
+
+
+@contextmanager
+def critical_if_wrong(crawler: Crawler) -> Iterator[None]:
+    """Log a ValueError of the `with` block, and raise it. Scrapy logs its message as the last line of a long traceback,
+    or does not end the crawl."""
+    try:
+        yield
+    except ValueError as exc:
+        logger_of(crawler).critical("The crawl does not start: %s", exc)
+        raise

@@ -183,11 +183,12 @@ def _tokens_of_texts(texts: tuple[str, ...], source: str) -> ProductTokens:
         if token != text:
             wrong = re.sub(IDENTIFIER, "", text)
             logger.warning(
-                "%s is %r, which is %s; %s. Set it to a product token such as 'ExampleBot'",
+                "%s is %r, which is %s; %s. Set it to a product token such as 'ExampleBot'%s",
                 source,
                 text,
                 "a whole User-Agent" if set(wrong) & set("/();") else f"no product token, because of {wrong!r}",
                 f"its product token {token!r} is used" if token else "it is ignored, because it names no crawler",
+                f", or to a list such as {re.split(', *', text)}" if set(wrong) <= {",", " "} and "," in wrong else "",
             )
     return tuple(token for token in found.values() if token is not None)
 

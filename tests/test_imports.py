@@ -27,7 +27,7 @@ LAYERS = (
     ("scrapy_rep",),
     ("addon", "commands", "sitemap_spider"),
     ("middleware",),
-    ("extensions", "misconfiguration", "waiting"),
+    ("extensions", "waiting"),
     ("gate",),
     ("fetching", "refusals"),
     ("storage",),

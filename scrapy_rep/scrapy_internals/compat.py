@@ -14,10 +14,8 @@ import scrapy.exceptions
 import scrapy.signals
 import scrapy.utils.asyncio
 import twisted.internet.error
-from scrapy.settings import BaseSettings
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
-from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
 
 
@@ -40,13 +38,3 @@ DownloadTimeoutError: type[Exception] = getattr(
 
 slot_clock: Callable[[], float] = time.monotonic if hasattr(scrapy.core.downloader, "monotonic") else time.time
 """The clock of a download slot's `lastseen`: monotonic seconds from Scrapy 2.16 on; before, seconds since the epoch."""
-
-
-def switch_off(settings: BaseSettings, middleware: type) -> None:
-    """Disable a downloader middleware that Scrapy enables by default."""
-    name = "DOWNLOADER_MIDDLEWARES"
-    settings.set_in_component_priority_dict(name, middleware, None)
-    if not hasattr(settings, "get_component_priority_dict_with_base"):
-        # Before Scrapy 2.15, a class in the setting does not override the import path in Scrapy's default list.
-        middlewares = {**settings.getdict(name), global_object_name(middleware): None}
-        settings.set(name, middlewares, settings.getpriority(name) or 0)
