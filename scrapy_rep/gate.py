@@ -1,10 +1,12 @@
 """Decides about each request: whose robots.txt applies to it, and what this robots.txt says.
 
+The gate decides, and the door waits: `waiting.at_scheduler.SchedulerDoor` keeps a request until the gate can decide.
+
 1. `applicable_origin` says whose robots.txt applies. If none applies, the request goes on.
 2. If memory has a usable policy of that robots.txt, it decides at once. (An unreachable robots.txt has a policy, too:
    see 3.) If robots.txt expires soon, or the backoff after a failure is over, it is fetched again in the background.
-3. Else the request waits for a fetch (`fetching.resolver`). Most requests wait at the scheduler, before they come here
-   (`waiting.at_scheduler`). The others wait in the downloader (`waiting.in_downloader`). The fetch ends with a
+3. Else the request waits for a fetch (`fetching.single_flight`). Most requests wait at the scheduler, before they come
+   here (`waiting.at_scheduler`). The others wait in the downloader (`waiting.in_downloader`). The fetch ends with a
    policy, unless the crawl ends first. The policy decides about the requests that waited:
    - The fetch had an answer: its rules decide. Without rules, its status decides (`protocol.status_policy`).
    - The fetch failed: the old rules decide, if they may still be obeyed. Else nothing is allowed; after a long outage,
@@ -26,7 +28,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
-from scrapy_rep.fetching.resolver import Resolver
+from scrapy_rep.fetching.single_flight import SingleFlight
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin, needs_host
@@ -56,32 +58,41 @@ class Landing(NamedTuple):
     """The policy that applies to this URL; None if no robots.txt applies."""
 
 
+Judge = Callable[[Verdict, RobotsTxt | None, str, ProductTokens], Verdict]
+"""Returns the verdict that counts. Arguments: the verdict so far, the rules that are obeyed (None if there are none),
+the URL, and the product tokens."""
+
+
 class Gate:
     """Decides for the middleware, and answers what extensions and spiders ask. Only its coroutines wait."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, resolver: Resolver, now: Callable[[], float]) -> None:
+    def __init__(
+        self, crawler: Crawler, settings: RepSettings, single_flight: SingleFlight, now: Callable[[], float]
+    ) -> None:
         """`now`: seconds since the epoch. Raises ValueError for a wrong product token."""
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
         """The crawl's product tokens, and where they come from. `open` replaces this object."""
-        self.also_judge: Callable[[Verdict, RobotsTxt | None, str, ProductTokens], Verdict] | None = None
-        """Takes a policy's verdict on a URL, and returns the verdict that counts (`usage.preferences`)."""
+        self.judges: list[Judge] = []
+        """More reasons to refuse a URL. Each way to a verdict asks all judges: a request, a page from another URL,
+        `RepMiddleware.verdict`, and `scrapy robots`. No judge is asked if no robots.txt applies."""
         self.before_download: list[Callable[[Request, Verdict], None]] = []
         """Called with a request that goes on, and the verdict on it; not for our own requests for a robots.txt. In a
         dry run, the verdict may be a refusal. A function may raise ForbiddenByRobots to drop the request. Without
-        functions and `also_judge`, allowed requests get no verdict, to save time."""
+        functions and `judges`, allowed requests get no verdict, to save time."""
         self.after_download: list[Callable[[Request, Response, Landing | None], None]] = []
         """Called with a request and its response, before the spider gets the response; not for our own requests for a
         robots.txt. A function may raise ForbiddenByRobots to drop the response."""
         self.delayed_sites: Collection[str] = ()
         """The sites whose Crawl-delay is obeyed (`extensions.crawl_delay`). They take few places in the downloader."""
         self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
+        self.origins = single_flight.origins
         self.decided = 0
         """The number of decisions by a policy."""
         self.now = now
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._stats = crawler.stats
-        self._resolver = resolver
+        self._single_flight = single_flight
         self._exempt = settings.exempt
         self._exempt_domains = tuple(item[1:] for item in map(str, settings.exempt) if item.startswith("*."))
         self._exempt_paths = _exempt_paths(settings.exempt)
@@ -89,11 +100,11 @@ class Gate:
     def open(self, spider: Spider) -> None:
         """Read the spider's attributes, and log the product tokens and what is exempt. Called when the spider opens."""
         self.user_agent = UserAgent(self._crawler.settings, spider)
-        self.user_agent.announce(self._log)
+        self.user_agent.log_tokens(self._log)
         if self._exempt:
             names = ", ".join(sorted(map(str, self._exempt)))
             self._log.info("REP_EXEMPT: robots.txt is neither fetched nor obeyed for %s", names)
-        self.refusals.announce()
+        self.refusals.log_dry_run()
 
     # The request goes on, or is refused.
 
@@ -113,7 +124,7 @@ class Gate:
                 by = "dont_obey_robotstxt" if request.meta.get("dont_obey_robotstxt") else "setting"
                 self._stats.inc_value(f"rep/exempt/{by}")
             if applicable is NO_HOST or self.before_download:
-                self._act_on(self.judge(request, None), request)
+                self._act_on(self.verdict_on(request, None), request)
         return None
 
     def decide(self, request: Request, policy: RobotsPolicy) -> None:
@@ -122,9 +133,9 @@ class Gate:
         if policy.state is UNREACHABLE_STALE:
             self._stats.inc_value("rep/cache/stale")
         tokens = self.user_agent.tokens(request)
-        # `allows` is faster. But `also_judge` and the functions in `before_download` need a verdict.
-        if self.also_judge is not None or self.before_download or not policy.allows(request.url, tokens):
-            self._act_on(self.verdict(policy, request.url, tokens), request)
+        # `allows` is faster. But `judges` and the functions in `before_download` need a verdict.
+        if self.judges or self.before_download or not policy.allows(request.url, tokens):
+            self._act_on(self._verdict(policy, request.url, tokens), request)
 
     def _act_on(self, verdict: Verdict, request: Request) -> None:
         if not verdict.allowed:
@@ -166,44 +177,45 @@ class Gate:
     def origin_to_await(self, request: Request) -> Origin | None:
         """The origin whose robots.txt the request has to wait for; None if it need not wait."""
         applicable = self.applicable_origin(request)
-        return applicable if isinstance(applicable, Origin) and self._resolver.peek(applicable) is None else None
+        return applicable if isinstance(applicable, Origin) and self._single_flight.peek(applicable) is None else None
 
     def peek(self, request: Request) -> RobotsPolicy | None:
         """The usable policy that memory has for the request; None if it has none, or if no robots.txt applies."""
         applicable = self.applicable_origin(request)
-        return self._resolver.peek(applicable) if isinstance(applicable, Origin) else None
+        return self._single_flight.peek(applicable) if isinstance(applicable, Origin) else None
 
     def _peek_and_refresh(self, origin: Origin, request: Request) -> RobotsPolicy | None:
         """The usable policy that memory has. If it is time to fetch robots.txt again, begin that in the background."""
-        policy = self._resolver.peek(origin)
+        policy = self._single_flight.peek(origin)
         if policy is not None and policy.refetch is not NO_REFETCH:
-            self._resolver.refresh(origin, request)
+            self._single_flight.refresh(origin, request)
         return policy
 
     async def wait_for_policy(self, request: Request) -> RobotsPolicy | None:
         """Wait for the policy that applies to the request, and return it; None if no robots.txt applies. Fails
-        as `Resolver.resolve` does."""
+        as `SingleFlight.join` does."""
         applicable = self.applicable_origin(request)
         if not isinstance(applicable, Origin):
             return None
         policy = self._peek_and_refresh(applicable, request)
         if policy is None:
-            policy = await maybe_deferred_to_future(self._resolver.resolve(applicable, request))
+            policy = await maybe_deferred_to_future(self._single_flight.join(applicable, request))
         return policy
 
-    def judge(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
+    def verdict_on(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
         """The verdict on the request by the policy that applies to it. Without a policy, the request is allowed, unless
         its URL needs a host."""
         if policy is not None:
-            return self.verdict(policy, request.url, self.user_agent.tokens(request))
+            return self._verdict(policy, request.url, self.user_agent.tokens(request))
         reason = self.applicable_origin(request)
         reason = reason if isinstance(reason, VerdictReason) else NOT_SUBJECT
         return Verdict(reason is not NO_HOST, reason)
 
-    def verdict(self, policy: RobotsPolicy, url: str, tokens: ProductTokens) -> Verdict:
-        """The verdict on a URL by the policy, after `also_judge`."""
+    def _verdict(self, policy: RobotsPolicy, url: str, tokens: ProductTokens) -> Verdict:
         verdict = policy.verdict(url, tokens)
-        return verdict if self.also_judge is None else self.also_judge(verdict, policy.robots, url, tokens)
+        for judge in self.judges:
+            verdict = judge(verdict, policy.robots, url, tokens)
+        return verdict
 
     def product_tokens(self, request: Request) -> ProductTokens:
         """The product tokens that decide about the request."""

@@ -17,7 +17,7 @@ from scrapy_rep.deferreds import within
 from scrapy_rep.extensions import start_extensions
 from scrapy_rep.extensions.mistakes import CHECKS, name_earlier_middlewares
 from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
-from scrapy_rep.fetching.resolver import Resolver
+from scrapy_rep.fetching.single_flight import SingleFlight
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import critical_if_wrong, logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict
@@ -57,10 +57,10 @@ class RepMiddleware:
         self._crawler = crawler
         self._downloads = downloads = UncountedDownloads(crawler)
         self._waits = Waits(crawler, self.monotonic)
-        self._resolver = Resolver(crawler, settings, downloads, Clock(self.clock, self.monotonic, self.sleep))
-        self.gate = Gate(crawler, settings, self._resolver, self.clock)
-        self._door = SchedulerDoor(crawler, settings, self.gate, self._resolver, self._waits)
-        self._in_downloader = InDownloader(self.gate, self._resolver, downloads, self._door, self._waits)
+        self._single_flight = SingleFlight(crawler, settings, downloads, Clock(self.clock, self.monotonic, self.sleep))
+        self.gate = Gate(crawler, settings, self._single_flight, self.clock)
+        self._door = SchedulerDoor(crawler, settings, self.gate, self._single_flight, self._waits)
+        self._in_downloader = InDownloader(self.gate, self._single_flight, downloads, self._door, self._waits)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
         self._extensions = start_extensions(crawler, settings, self.gate)
@@ -120,7 +120,7 @@ class RepMiddleware:
         policy = self.gate.wait_for_policy(request)
         if timeout is not None:
             policy = within(timeout, policy, TimeoutError(f"robots.txt has not answered within {timeout:g} seconds"))
-        return self.gate.judge(request, await policy)
+        return self.gate.verdict_on(request, await policy)
 
     # Beginning and end.
 
@@ -134,7 +134,7 @@ class RepMiddleware:
             return
         self._door.open(self._downloads)
         prepare_handlers(self._crawler)
-        call_when_closing(self._crawler, self._resolver.begin_close)
+        call_when_closing(self._crawler, self._single_flight.begin_close)
         for check in CHECKS:
             check(self._crawler, logger_of(self._crawler))
         if self._door.is_in_use:
@@ -146,4 +146,4 @@ class RepMiddleware:
     async def _spider_closed(self) -> None:
         self.gate.count_hits(self._waits.number_waited)
         self._waits.close()
-        await self._resolver.close()
+        await self._single_flight.close()

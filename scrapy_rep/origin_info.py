@@ -118,13 +118,19 @@ class OriginInfo:
         return self.answer if self.sign or self.cause == words.REDIRECTS else f"none ({self.answer})"
 
     @property
-    def stat(self) -> str:
-        """The name of the stat that counts the origin; empty if none does."""
+    def stats(self) -> tuple[str, ...]:
+        """The names of the stats that count the origin."""
+        if self.robots is not None and self.robots.truncated:
+            return (*self._stats, "rep/truncated")
+        return self._stats
+
+    @property
+    def _stats(self) -> tuple[str, ...]:
         if self.sign in VENDORS:
-            return f"rep/challenge/{self.sign}"
+            return (f"rep/challenge/{self.sign}",)
         if self.kind is not OriginKind.WITHOUT_RULES:
-            return ""
-        return f"rep/no_rules/{self.sign}" if self.sign else _STAT_OF_CAUSE.get(self.cause, "rep/no_rules/status")
+            return ()
+        return (f"rep/no_rules/{self.sign}" if self.sign else _STAT_OF_CAUSE.get(self.cause, "rep/no_rules/status"),)
 
     def meaning(self, rows: Iterable[StatusRow]) -> tuple[str, str]:
         """What the crawl does, in words, and where that is specified. `rows`: those of the crawl's status policy."""

@@ -4,26 +4,64 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Hashable
-from heapq import nlargest
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.utils.url import strip_url
 
 from scrapy_rep.exceptions import explanation, refusal, refused_by
 from scrapy_rep.log import logger_of
+from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened
+from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.protocol.words import VerdictReason
+from scrapy_rep.protocol.words import VerdictReason, counted
 from scrapy_rep.scrapy_internals.engine_state import is_one_shot
 from scrapy_rep.signals import request_forbidden, send
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
+from scrapy_rep.top_k import TopK
 
 MAX_FIRST_REFUSALS = 10  # rules whose first refused request is logged at INFO
-MAX_COUNTED = 500  # rules whose refused requests are counted
+MAX_RULES = 500  # rules whose refused requests are counted; up to twice as many are kept in memory
+MAX_RULE_ORIGINS = 100  # origins that are counted for one rule
+MAX_EXAMPLES = 3  # refused URLs for one rule
 MAX_NAMED = 3  # rules in the log line at the end of the crawl
+
+
+@dataclass(slots=True)
+class RefusedPages:
+    """Pages that were refused by the same rule, or because of the same answer for robots.txt, on all origins."""
+
+    first: str = ""
+    """What refused the first of the pages, as `exceptions.refused_by` returns it."""
+    pages: int = 0
+    origins: set[int] = field(default_factory=set)
+    """The hashes of the origins, up to MAX_RULE_ORIGINS + 1 of them."""
+    examples: list[dict[str, Any]] = field(default_factory=list)
+    """The first MAX_EXAMPLES pages, as in the report's JSON lines."""
+
+    def __str__(self) -> str:
+        others = len(self.origins) - 1
+        if others <= 0:
+            return f"{self.pages:,} x {self.first}"
+        more = "more than " if others == MAX_RULE_ORIGINS else ""
+        number = min(others, MAX_RULE_ORIGINS - 1)
+        return f"{self.pages:,} x {self.first} and on {more}{counted(number, 'other origin')}"
+
+    def add(self, request: Request, verdict: Verdict) -> None:
+        self.first = self.first or refused_by(verdict)
+        self.pages += 1
+        if len(self.origins) <= MAX_RULE_ORIGINS:
+            self.origins.add(hash(Origin.of(request.url)))
+        if len(self.examples) < MAX_EXAMPLES:
+            example = {
+                "url": shortened(strip_url(request.url, strip_default_port=False, strip_fragment=False)),
+                "robots_url": shortened(verdict.robots_url or ""),
+                "final_url": shortened(verdict.final_url),
+                "line": verdict.decided_by.line if verdict.decided_by is not None else None,
+            }
+            if example not in self.examples:
+                self.examples.append(example)
 
 
 class Refusals:
@@ -40,10 +78,13 @@ class Refusals:
         self._stats = crawler.stats
         self._is_dry_run = is_dry_run
         self._is_one_shot = is_one_shot(crawler)
-        self._by_rule: TopK[tuple[VerdictReason, str], int] = TopK(MAX_COUNTED, int, int)
+        self.by_rule: TopK[tuple[VerdictReason, str], RefusedPages] = TopK(
+            MAX_RULES, RefusedPages, lambda refused: refused.pages
+        )
+        """Reason and rule -> the pages. Without a rule, the answer for robots.txt takes its place."""
         self._first_refusals: set[str] = set()
 
-    def announce(self) -> None:
+    def log_dry_run(self) -> None:
         """Log a WARNING at the start of a dry run."""
         if self._is_dry_run:
             self._log.warning(
@@ -64,22 +105,22 @@ class Refusals:
         is_dry_run = self._is_dry_run
         self._stats.inc_value("rep/dry_run/forbidden" if is_dry_run else "robotstxt/forbidden")
         self._stats.inc_value(f"rep/dry_run/{kind}" if is_dry_run else f"rep/dropped/{kind}")
-        rule = refused_by(verdict)
-        self._by_rule[verdict.reason, rule] += 1
+        self.by_rule[verdict.reason, _rule_or_answer(verdict)].add(request, verdict)
         self._log.log(
-            logging.INFO if self._is_shown(rule, verdict) else logging.DEBUG,
+            logging.INFO if self._is_shown(verdict) else logging.DEBUG,
             "Would be refused: %(reason)s: %(request)s" if is_dry_run else "%(reason)s: %(request)s",
             {"reason": explanation(verdict), "request": request},
         )
         send(self._crawler, request_forbidden, request=request, verdict=verdict)
 
-    def _is_shown(self, rule: str, verdict: Verdict) -> bool:
+    def _is_shown(self, verdict: Verdict) -> bool:
         """Whether the refusal is logged at INFO.
 
         `scrapy shell`, `fetch`, `view`, `parse` and `check` log all refusals at INFO. A crawl logs the first refusal by
         each rule, for MAX_FIRST_REFUSALS rules, but none by an unreachable robots.txt: `OutageLog` has a WARNING for
         the site.
         """
+        rule = refused_by(verdict)
         is_new = rule not in self._first_refusals and verdict.reason is not VerdictReason.UNREACHABLE
         is_shown = is_new and len(self._first_refusals) < MAX_FIRST_REFUSALS
         if is_shown:
@@ -91,32 +132,13 @@ class Refusals:
 
         `reasons`: only refusals for these reasons count; without an argument, all refusals.
         """
-        counts = self._by_rule.largest()
-        texts = [f"{number:,} x {rule}" for (reason, rule), number in counts if not reasons or reason in reasons]
+        texts = [str(pages) for (reason, _), pages in self.by_rule.largest() if not reasons or reason in reasons]
         return "; ".join(texts[:MAX_NAMED])
 
 
-class TopK(dict[K, V]):
-    """A dict of the largest of many values, in bounded memory. It creates missing values.
-
-    It holds at most twice `most` values, and is exact up to that number of keys. When more come, it drops the smaller
-    half. If a dropped key is used again, its value begins again with `new()`.
-    """
-
-    def __init__(self, most: int, new: Callable[[], V], size: Callable[[V], float]) -> None:
-        super().__init__()
-        self._most = most
-        self._new = new
-        self._size = size
-
-    def __missing__(self, key: K) -> V:
-        if len(self) >= 2 * self._most:
-            largest = self.largest()
-            self.clear()
-            self.update(largest)
-        value = self[key] = self._new()
-        return value
-
-    def largest(self) -> list[tuple[K, V]]:
-        """Return the `most` largest items, the largest first. Equal items are in the order in which they were added."""
-        return nlargest(self._most, self.items(), key=lambda item: self._size(item[1]))
+def _rule_or_answer(verdict: Verdict) -> str:
+    """Return by what refusals are counted, on all origins: the rule, or the answer for robots.txt."""
+    if verdict.decided_by is not None:
+        return shortened(str(verdict.decided_by), MAX_RULE)
+    # The text after a colon is cut: it may name the host.
+    return shortened(f"{verdict.words}: {verdict.answer.partition(':')[0]}")

@@ -13,12 +13,13 @@ from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings
 
-from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME
+from scrapy_rep.protocol.freshness import MAX_LIFETIME
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import LONG_OUTAGE
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
 from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, SIGN_KEYS, StatusRow
+from scrapy_rep.protocol.terms import Terms
 from scrapy_rep.usage import VOCABULARY
 
 MAX_BODY = 64 * 2**20  # bytes of a robots.txt; 131 times what RFC 9309 2.5 requires
@@ -213,7 +214,7 @@ def _statuses(key: Any) -> Sequence[int | str]:
 
 
 @dataclass(frozen=True, slots=True)
-class RepSettings:
+class RepSettings(Terms):
     """The checked values of all settings. `body_limit` is the value of REP_BODY_LIMIT, and so on."""
 
     status_policy: tuple[StatusRow, ...] = _setting(
@@ -273,11 +274,6 @@ class RepSettings:
     def memory_origins(self) -> int:
         """The largest number of origins that the crawl remembers, for example in the cache and for the log; never 0."""
         return self.memory_octets // OCTETS_OF_ORIGIN
-
-    @property
-    def unreachable_for(self) -> float:
-        """Seconds after which an outage has lasted too long (RFC 9309 2.3.1.4)."""
-        return self.unreachable_days * DAY
 
     @classmethod
     def read(cls, settings: BaseSettings) -> RepSettings:

@@ -73,7 +73,7 @@ class UserAgent:
 
         Otherwise, the result is empty. It is always empty for tokens from the request's meta, and if `*` is one of the
         tokens. If the user set the tokens, the result is also empty for a request that was sent with the crawl's own
-        User-Agent, because `announce` has checked that header.
+        User-Agent, because `log_tokens` has checked that header.
         """
         sent = request.headers.get(b"User-Agent")
         decided = self._own_tokens.get(request, self.product_tokens)
@@ -86,7 +86,7 @@ class UserAgent:
             agrees = tokens_of_header(sent) == decided
         return () if agrees else decided or (EVERYONE,)
 
-    def announce(self, log: Logger) -> None:
+    def log_tokens(self, log: Logger) -> None:
         """Log the product tokens at INFO, and a WARNING if the User-Agent that site owners see does not show them, or
         seems to have a longer name.
 

@@ -30,11 +30,12 @@ LAYERS = (
     ("extensions", "waiting"),
     ("gate",),
     ("fetching", "refusals"),
+    ("known_origins",),
     ("storage",),
     ("exceptions", "origin_info", "robotparser"),
     ("settings", "signals", "user_agent"),
     ("scrapy_internals", "usage"),
-    ("clock", "deferreds", "log", "protocol"),
+    ("clock", "deferreds", "log", "protocol", "top_k"),
 )
 ROW = {room: row for row, rooms in enumerate(LAYERS) for room in rooms}
 # Values in, values out: that takes no clock and no I/O.
@@ -97,7 +98,7 @@ PROTOCOL = [module for module in FILES if room_of(module) == "protocol"]
 
 def test_known_imports_are_found() -> None:
     assert {"addon", "protocol.robotstxt.parser", "importlib", "typing"} <= imports_of("scrapy_rep")
-    assert {"scrapy", "fetching.resolver", "waiting.at_scheduler"} <= imports_of("middleware")
+    assert {"scrapy", "fetching.single_flight", "waiting.at_scheduler"} <= imports_of("middleware")
     assert {"dataclasses", "protocol.robotstxt.rules"} <= imports_of("protocol.robotstxt.parser")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_rep.refusals import TopK
+from scrapy_rep.top_k import TopK
 
 
 @pytest.mark.parametrize("most", [1, 3, 100])

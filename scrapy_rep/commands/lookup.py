@@ -150,7 +150,7 @@ class Lookup:
         except IgnoreRequest as exc:
             return Finding(url, self._profile, str(exc))
         if policy is None:
-            return Finding(url, self._profile, verdict=self._gate.judge(request, None))
+            return Finding(url, self._profile, verdict=self._gate.verdict_on(request, None))
         last = policy.entry.last
         if policy.access is AccessResult.UNREACHABLE and last.is_fault:
             error = f"robots.txt could not be fetched, because a component of the crawl failed: {last.reason}"

@@ -28,7 +28,7 @@ class Bypassed(Extension):
         if landing is None or landing.policy is None:
             return
         target = landing.request
-        verdict = landing.policy.verdict(target.url, self._gate.product_tokens(target))
+        verdict = self._gate.verdict_on(target, landing.policy)
         if verdict.allowed:
             return
         self._stats.inc_value("rep/bypassed")

@@ -13,14 +13,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from scrapy import signals
-from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.exceptions import explanation
 from scrapy_rep.extensions import Extension
+from scrapy_rep.known_origins import LastResult
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol import words
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.status_policy import MARKUP
 from scrapy_rep.protocol.words import OriginKind, counted
 from scrapy_rep.settings import MAX_BODY
@@ -33,28 +32,17 @@ MAX_CAUSES = 5  # causes in the log line for each kind of origin
 
 class OriginsLog(Extension):
     def start(self) -> None:
-        limit = self._settings.memory_origins
-        self._known: LocalCache[Origin, tuple[OriginKind, str, str, str]] = LocalCache(limit=limit)
-        """Origin -> the kind, cause and stats of its last result, which is the only one that counts."""
-        self._origins: Counter[tuple[OriginKind, str]] = Counter()
-        """The number of origins by kind and cause."""
         self._crawler.signals.connect(self._robots_known, signal=robots_known)
         self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
-    def _robots_known(self, origin: Origin, info: OriginInfo) -> None:
-        is_truncated = info.robots is not None and info.robots.truncated
-        before = self._known.get(origin)
-        now = info.kind, info.cause, info.stat, "rep/truncated" if is_truncated else ""
-        if before == now:
+    def _robots_known(self, info: OriginInfo, before: LastResult | None, result: LastResult) -> None:
+        if before is not None and (before.cause, before.stats) == (result.cause, result.stats):
             return
-        self._known[origin] = now
-        for result, change in ((before, -1), (now, 1)):
-            if result is not None:
-                kind, cause, *stats = result
-                self._origins[kind, cause] += change
-                for stat in filter(None, stats):
-                    self._stats.inc_value(stat, change)
-        if is_truncated and self._is_first("too long"):
+        for stat in before.stats if before is not None else ():
+            self._stats.inc_value(stat, -1)
+        for stat in result.stats:
+            self._stats.inc_value(stat)
+        if info.robots is not None and info.robots.truncated and self._is_first("too long"):
             self._log.warning(
                 "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
                 " they forbid may be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %(more)s reads ten times as much. The"
@@ -75,7 +63,7 @@ class OriginsLog(Extension):
 
     def _closed(self, reason: str) -> None:
         kinds = ", ".join(self._kinds()) or "none was needed"
-        self._log.info("robots.txt of %s: %s", counted(self._origins.total(), "origin"), kinds)
+        self._log.info("robots.txt of %s: %s", counted(self._gate.origins.by_kind.total(), "origin"), kinds)
         exempt = {by: self._stats.get_value(stat, 0) for by, stat in EXEMPT_BY.items()}
         if any(exempt.values()):
             by = ", ".join(f"{number:,} by {by}" for by, number in exempt.items() if number)
@@ -98,7 +86,8 @@ class OriginsLog(Extension):
     def _kinds(self) -> Iterator[str]:
         """Yield a text for each kind of origin, such as `6 without rules (4 x HTTP 404, 2 x a page of HTML)`."""
         for kind in OriginKind:
-            causes = +Counter({cause: number for (of, cause), number in self._origins.items() if of is kind})
+            by_kind = self._gate.origins.by_kind
+            causes = +Counter({cause: number for (of, cause), number in by_kind.items() if of is kind})
             named = sorted((cause for cause in causes if cause), key=lambda cause: (-causes[cause], cause))
             texts = [f"{causes[cause]:,} x {cause}" for cause in named[:MAX_CAUSES]]
             if len(named) > MAX_CAUSES:

@@ -11,13 +11,12 @@ from __future__ import annotations
 import logging
 
 from scrapy import signals
-from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.extensions import Extension
+from scrapy_rep.known_origins import LastResult
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol import words
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import Basis, OriginKind, VerdictReason, counted
 from scrapy_rep.signals import robots_known
 
@@ -26,22 +25,17 @@ WARNED_OUTAGES = 10  # outages that are logged as warnings; later ones are DEBUG
 
 class OutageLog(Extension):
     def start(self) -> None:
-        self._logged: LocalCache[Origin, bool | None] = LocalCache(limit=self._settings.memory_origins)
-        """Origin -> whether its outage was logged as a WARNING; None if the outage is over."""
-        self._outages = 0
         self._crawler.signals.connect(self._known, signal=robots_known)
         self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
-    def _known(self, origin: Origin, info: OriginInfo) -> None:
-        was_warning = self._logged.get(origin)
-        if info.failing_since is not None and was_warning is None:
-            self._outages += 1
-            self._logged[origin] = is_warning = self._outages <= WARNED_OUTAGES
-            level = logging.WARNING if is_warning else logging.DEBUG
+    def _known(self, info: OriginInfo, before: LastResult | None, result: LastResult) -> None:
+        before_outage = before.outage if before is not None else None
+        if result.outage and not before_outage:
+            level = logging.WARNING if result.outage <= WARNED_OUTAGES else logging.DEBUG
             self._log_answer(level, "%s: %s. Requests to this site %s", info, self._meanwhile(info))
-        elif info.failing_since is None and was_warning is not None:
-            self._logged[origin] = None
-            self._log_answer(logging.INFO if was_warning else logging.DEBUG, "%s: %s. It is reachable again", info)
+        elif before_outage and not result.outage:
+            level = logging.INFO if before_outage <= WARNED_OUTAGES else logging.DEBUG
+            self._log_answer(level, "%s: %s. It is reachable again", info)
         if info.kind is OriginKind.CHALLENGED and self._is_first("a challenge"):
             self._log.warning(words.CHALLENGE_ADVICE)
 
@@ -73,12 +67,12 @@ class OutageLog(Extension):
             "%s %s because robots.txt was unreachable; %s had outages: %s",
             counted(refused, "request"),
             words.were_refused(refused, is_dry_run=self._settings.dry_run),
-            counted(len(self._logged), "origin"),
+            counted(self._gate.origins.with_outages, "origin"),
             self._gate.refusals.largest(VerdictReason.UNREACHABLE),
         )
-        if self._outages > WARNED_OUTAGES:
+        if self._gate.origins.outages > WARNED_OUTAGES:
             self._log.warning(
                 "Only the first %d outages were logged as warnings; %s at DEBUG",
                 WARNED_OUTAGES,
-                counted(self._outages - WARNED_OUTAGES, "other"),
+                counted(self._gate.origins.outages - WARNED_OUTAGES, "other"),
             )

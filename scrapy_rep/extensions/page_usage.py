@@ -42,7 +42,7 @@ class PageUsage(Extension):
         self._purposes = Purposes.of(self._settings.purposes, self._settings.purposes_refuse)
         # Verdicts are not stored in the request's meta, because redirects and retries copy the meta.
         self._verdicts: WeakKeyDictionary[Request, Verdict] = WeakKeyDictionary()
-        self._gate.also_judge = self._purposes.judge
+        self._gate.judges.append(self._purposes.judge)
         self._gate.before_download.append(self._before_fetch)
         self._gate.after_download.append(self._after_fetch)
         self._crawler.signals.connect(self._forbidden, signal=request_forbidden)
@@ -57,9 +57,9 @@ class PageUsage(Extension):
         # None if another middleware returned a response before this package saw the request.
         before = self._verdicts.pop(request, None)
         if landing is not None:
-            verdict = self._gate.judge(landing.request, landing.policy)
+            verdict = self._gate.verdict_on(landing.request, landing.policy)
         else:
-            verdict = before or self._gate.judge(request, self._gate.peek(request))
+            verdict = before or self._gate.verdict_on(request, self._gate.peek(request))
         usage = usage_in(verdict)
         for directive in USAGE_DIRECTIVES:
             usage = usage.with_header(directive, response.headers.getlist(directive))

@@ -1,7 +1,7 @@
 """Builds a request for a robots.txt: its mark, its header fields, its meta for Scrapy and for plugins.
 
 The request takes the proxy and the User-Agent of the request that needs the robots.txt. Its cookies come from the
-conversation (`fetching.conversations`).
+conversation (`fetching.driver`).
 
 Some plugins replace Scrapy's downloads, for example by a browser. The request's meta tells them to fetch plain text,
 only once, and with a time limit. If a plugin is not installed, its meta keys are ignored.

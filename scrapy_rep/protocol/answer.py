@@ -18,14 +18,14 @@ class Answer:
     status: int | None = None
     """The HTTP status; None if there is no usable answer."""
     access: AccessResult = AccessResult.UNREACHABLE
-    """What the answer means (`status_policy.judge`). A 304 to a conditional request is a SUCCESS."""
+    """What the answer means (`status_policy.with_access`). A 304 to a conditional request is a SUCCESS."""
     reason: str = ""
     """The answer in words, such as `HTTP 404`, or why there was no answer."""
     sign: str = ""
     """The sign in the answer that decided instead of its status: the vendor of a challenge, such as `Cloudflare`, or
     `markup` for a page of HTML. Empty if the status decided."""
     body: bytes = b""
-    """The body of a success, at most one octet longer than REP_BODY_LIMIT. `conversation.judged` removes the body
+    """The body of a success, at most one octet longer than REP_BODY_LIMIT. `conversation.with_meaning` removes the body
     of every other answer."""
     location: str | None = None
     """The absolute URL that a redirect leads to; None if its Location is missing or malformed."""

@@ -25,43 +25,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, without_backoff
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, fresh_until
-from scrapy_rep.protocol.lifecycle import RobotsPolicy, after_fetch, policy_at
+from scrapy_rep.protocol.lifecycle import RobotsPolicy, after_fetch
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import dropped_answer, is_private, must_be_public, why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.status_policy import StatusRow, judge
+from scrapy_rep.protocol.status_policy import with_access
+from scrapy_rep.protocol.terms import RETRY_DELAY, Terms
 from scrapy_rep.protocol.words import AccessResult, Basis
 
-RETRY_DELAY = 1.0  # seconds before the same URL is requested again
 ONE_ROUND = -1.0  # stands for the seconds that are left if requests wait for one round only
-
-
-class Terms(NamedTuple):
-    """What the crawl has set: each field has the meaning of the setting, or of the attribute of `RepSettings`."""
-
-    status_policy: Sequence[StatusRow]
-    max_redirects: int
-    redirect_private: bool
-    lifetime_min: float
-    body_limit: int
-    fetch_retries: int
-    unreachable_wait: float
-    unreachable_for: float
-
-    @classmethod
-    def of(cls, settings: Any) -> Terms:
-        """Return the terms of a crawl with these `RepSettings`."""
-        return cls(*(getattr(settings, name) for name in cls._fields))
-
-    def policy_at(self, entry: Entry, now: float) -> RobotsPolicy:
-        """Return what the entry means at `now`."""
-        return policy_at(entry, now, self.unreachable_for, self.unreachable_wait)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +169,11 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
 # What answers mean.
 
 
-def judged(answer: Answer, ask: Ask, terms: Terms) -> Answer:
+def with_meaning(answer: Answer, ask: Ask, terms: Terms) -> Answer:
     """Return the answer with its meaning. Only a success keeps its body."""
     if ask.must_be_public and answer.address is not None and is_private(answer.address):
         answer = dropped_answer(ask.url, answer.address, answer.ended_at, answer.seconds)
-    found = judge(answer, terms.status_policy)
+    found = with_access(answer, terms.status_policy)
     if found.access is AccessResult.REDIRECT:
         wrong = why_not_followed(ask.url, answer.location, private=terms.redirect_private)
         if wrong is not None:

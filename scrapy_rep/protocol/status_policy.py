@@ -60,7 +60,7 @@ SIGNS = frozenset({"", MARKUP, OFFLINE, *VENDORS})
 """All values that `Answer.sign` can have."""
 
 
-def judge(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
+def with_access(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
     """Return the answer with its `access`, `reason` and `sign` by the rows of a policy.
 
     Before the call, `answer.sign` is the vendor of a challenge, or empty.

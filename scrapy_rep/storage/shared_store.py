@@ -23,7 +23,6 @@ from twisted.internet.defer import Deferred, DeferredList
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.log import logger_of
-from scrapy_rep.protocol.conversation import RETRY_DELAY, Terms
 from scrapy_rep.protocol.entry import (
     Entry,
     entry_from_bytes,
@@ -34,6 +33,7 @@ from scrapy_rep.protocol.entry import (
     useful_until,
 )
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.terms import RETRY_DELAY
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
@@ -69,7 +69,7 @@ class SharedStore:
         self._storage = storage
         count, has_deadline = crawler.stats.inc_value, not storage.answers_at_once
         self._breaker = CircuitBreaker(count, clock.monotonic, logger_of(crawler), has_deadline=has_deadline)
-        self._terms = Terms.of(settings)
+        self._settings = settings
         self._clock = clock
         # Seconds to wait for another crawler's fetch. A fetch along many slow redirects takes longer; then both fetch.
         self._longest_wait = (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE_SECONDS
@@ -95,7 +95,7 @@ class SharedStore:
             while True:
                 stored = self._read(origin, octets)
                 entry = latest(entry, stored)
-                if entry is not None and not self._terms.policy_at(entry, self._clock.now()).is_fetch_due:
+                if entry is not None and not self._settings.policy_at(entry, self._clock.now()).is_fetch_due:
                     if is_to_fetch:  # another crawler has just stored its entry
                         self.give_back(claim)
                     return entry, None
@@ -118,8 +118,8 @@ class SharedStore:
     def _read(self, origin: Origin, octets: bytes | None) -> Entry | None:
         if octets is None or octets == NOT_SHARED:
             return None
-        entry = entry_from_bytes(octets, origin.robots_url, self._terms.body_limit)
-        return entry if entry is not None and is_judged_by(entry, self._terms.status_policy) else None
+        entry = entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
+        return entry if entry is not None and is_judged_by(entry, self._settings.status_policy) else None
 
     def _renew_later(self, claim: LeaseClaim) -> None:
         claim.timer = call_later(RENEW_EVERY, self._renew, claim)
@@ -175,7 +175,7 @@ class SharedStore:
             entry = latest(entry, self._read(claim.origin, await self._get(claim))) or entry
         kept = storable(entry)
         if kept is not None:
-            octets, until = entry_to_bytes(kept), useful_until(kept, self._terms.unreachable_for)
+            octets, until = entry_to_bytes(kept), useful_until(kept, self._settings.unreachable_for)
         else:
             octets, until = NOT_SHARED, entry.stored.fresh_until if entry.stored is not None else now
         await self._storage.put_and_release(str(claim.origin), octets, until - now, claim.token)

@@ -3,11 +3,12 @@
 Scrapy's engine asks the scheduler for one request after the other, and stops at CONCURRENT_REQUESTS. If requests waited
 in the downloader, a few slow robots.txt files would take all these places. So the door stands in for the scheduler: the
 engine asks the door (`next_request`), and gets only requests that need not wait. A request that waits at the door has
-left its queue and has passed no downloader middleware. It does not count against CONCURRENT_REQUESTS.
+left its queue and has passed no downloader middleware. It does not count against CONCURRENT_REQUESTS. The door only
+keeps requests: the gate decides whether they may be fetched (`gate.Gate`).
 
 1. The engine asks for a request, and the door takes the next request out of the queue. If no robots.txt applies to that
    request, or if memory has a usable policy for it, the engine gets the request.
-2. Else the request waits (`order`) for a fetch of its origin's robots.txt (`fetching.resolver`), and the door
+2. Else the request waits (`order`) for a fetch of its origin's robots.txt (`fetching.single_flight`), and the door
    takes the next request out of the queue.
 3. When the fetch ends, with an answer or without, the requests to its origin are ready. A ready request can go on if
    the downloader has room for its site: usually a host, which may have many origins. Sites take turns. The engine gets
@@ -48,7 +49,7 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from twisted.python.failure import Failure
 
-from scrapy_rep.fetching.resolver import Resolver
+from scrapy_rep.fetching.single_flight import SingleFlight
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.foreign_text import printable
@@ -60,8 +61,8 @@ from scrapy_rep.scrapy_internals.engine_state import look_for_requests, schedule
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.waiting.copies import COPIES_FAILED, KeptCopies, KeptInJobdir, KeptInRedis
-from scrapy_rep.waiting.order import WaitingRequests
-from scrapy_rep.waiting.wait_stats import Wait, Waits
+from scrapy_rep.waiting.order import Wait, WaitingRequests
+from scrapy_rep.waiting.wait_stats import Waits
 from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
 MAX_SECONDS = 0.005  # seconds that one `next_request` may take while all requests from the queue have to wait
@@ -78,13 +79,15 @@ class SchedulerDoor:
     _scheduler: WrappedScheduler
     _queues: SchedulerQueues
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate, resolver: Resolver, waits: Waits) -> None:
+    def __init__(
+        self, crawler: Crawler, settings: RepSettings, gate: Gate, single_flight: SingleFlight, waits: Waits
+    ) -> None:
         self._crawler = crawler
         self._max_waiting = settings.waiting_max
         """REP_WAITING_MAX. If it is 0, requests wait in the downloader."""
         self._enough = ENOUGH * settings.fetch_concurrency
         self._gate = gate
-        self._resolver = resolver
+        self._single_flight = single_flight
         self._waits = waits
         self._here = WaitingRequests()
         self._next: Request | None = None
@@ -194,7 +197,7 @@ class SchedulerDoor:
         if not self._max_waiting or (
             len(self._here) + self._queues.number_held < self._enough
             and not self._is_full
-            and self._resolver.can_start_another_fetch()
+            and self._single_flight.can_start_another_fetch()
         ):
             return False
         if self._next is None and self._error is None:
@@ -225,7 +228,7 @@ class SchedulerDoor:
         if not self._max_waiting:
             return self._scheduler.next_request()
         until = self._waits.monotonic() + MAX_SECONDS
-        while self._queues.prepare_next(can_fetch=self._resolver.can_start_another_fetch(), is_full=self._is_full):
+        while self._queues.prepare_next(can_fetch=self._single_flight.can_start_another_fetch(), is_full=self._is_full):
             is_from_memory = self._queues.is_next_from_memory()
             request = self._scheduler.next_request()
             if request is None:
@@ -253,9 +256,9 @@ class SchedulerDoor:
     def _wait(self, wait: Wait) -> None:
         self._ended_by.pop(wait.request, None)
         if self._here.add_waiting(wait):
-            self._resolver.resolve(wait.origin, wait.request, goes_back=True).addBoth(self._release, wait.origin)
+            self._single_flight.join(wait.origin, wait.request, goes_back=True).addBoth(self._release, wait.origin)
         else:
-            self._resolver.also_waits(wait.origin, wait.request)
+            self._single_flight.also_waits(wait.origin, wait.request)
 
     def _release(self, result: RobotsPolicy | Failure, origin: Origin) -> None:
         """The fetch has ended: the origin's requests are ready. `result`: a policy; a Failure if the crawl closes."""

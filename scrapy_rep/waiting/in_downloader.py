@@ -21,7 +21,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from scrapy_rep.deferreds import CANCELLATIONS
-from scrapy_rep.fetching.resolver import CrawlClosingError, Resolver
+from scrapy_rep.fetching.single_flight import CrawlClosingError, SingleFlight
 from scrapy_rep.gate import Gate
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
@@ -33,7 +33,7 @@ from scrapy_rep.waiting.wait_stats import Waits
 @dataclass(frozen=True, slots=True)
 class InDownloader:
     gate: Gate
-    resolver: Resolver
+    single_flight: SingleFlight
     downloads: UncountedDownloads
     door: SchedulerDoor
     waits: Waits
@@ -55,7 +55,7 @@ class InDownloader:
         goes_back = is_from_scheduler is True
         try:
             with self.downloads.uncounted(request) if is_from_scheduler is False else nullcontext():
-                policy = await maybe_deferred_to_future(self.resolver.resolve(origin, request, goes_back=goes_back))
+                policy = await maybe_deferred_to_future(self.single_flight.join(origin, request, goes_back=goes_back))
         except CrawlClosingError:
             again = ", and it is back in the queue" if goes_back and self.door.put_back(request) else ""
             raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None

@@ -7,15 +7,30 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
 from scrapy import Request
 
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.waiting.wait_stats import Wait
 
 H = TypeVar("H", bound=Hashable)
 V = TypeVar("V")
+
+
+@dataclass(eq=False, slots=True)
+class Wait:
+    """A request that waits for a robots.txt, at the scheduler's door or in the downloader."""
+
+    request: Request
+    origin: Origin
+    """The origin whose robots.txt the request waits for."""
+    since: float
+    """Seconds of the monotonic clock."""
+    seconds: float = 0.0
+    """How many seconds the wait took, once it has ended."""
+    site: str = ""
+    """The site that the request goes to: usually a host, which may have many origins."""
 
 
 class WaitingRequests:

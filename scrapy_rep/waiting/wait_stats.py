@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from weakref import WeakSet
 
 from scrapy import Request, signals
@@ -14,24 +13,10 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import counted
 from scrapy_rep.signals import request_waited, send
+from scrapy_rep.waiting.order import Wait
 
 EVERY = 15.0  # seconds from one log line to the next
 MAX_NAMED = 3  # origins in the log line, those with the longest waits
-
-
-@dataclass(eq=False, slots=True)
-class Wait:
-    """A request that waits for a robots.txt, at the scheduler's door or in the downloader."""
-
-    request: Request
-    origin: Origin
-    """The origin whose robots.txt the request waits for."""
-    since: float
-    """Seconds of the monotonic clock."""
-    seconds: float = 0.0
-    """How many seconds the wait took, once it has ended."""
-    site: str = ""
-    """The site that the request goes to: usually a host, which may have many origins."""
 
 
 class Waits:

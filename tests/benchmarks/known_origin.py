@@ -50,7 +50,7 @@ def steps(crawler: Crawler, body: bytes, url: str) -> dict[str, Step]:
     ours = RepMiddleware.from_crawler(crawler)
     now = time.time()
     stored = StoredResponse(Answer("", access=AccessResult.SUCCESS, reason="HTTP 200"), now, now + 86_400, robots)
-    memory = ours._resolver._memory
+    memory = ours._single_flight._memory
     memory.put(origin, Entry(origin.robots_url, stored), now)
     builtin: Any = RobotsTxtMiddleware.from_crawler(crawler)
     parser: Any = ProtegoRobotParser(body, None)

@@ -37,11 +37,11 @@ from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
 from scrapy_rep import AccessResult, RobotsTxt
+from scrapy_rep.fetching.memory import Memory
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.storage.memory import Memory
 
 Corpus = dict[str, bytes]
 OTHERS = [name for name in MATCHERS if name != OURS]

@@ -32,7 +32,7 @@ def test_the_list_of_modules_has_the_first_line_of_each_docstring() -> None:
 
 
 def test_the_package_speaks_of_modules_that_are_there() -> None:
-    """The docstring of the package names modules and values, such as `fetching.resolver` and `storage.STORAGES`."""
+    """The docstring of the package names modules and values, such as `protocol.words` and `storage.STORAGES`."""
     rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
     said = [name.split(".") for name in re.findall(r"`(\w+\.[\w.]+)`", scrapy_rep.__doc__ or "")]
     paths = [PACKAGE.joinpath(*parts) for parts in said if parts[0] in rooms]

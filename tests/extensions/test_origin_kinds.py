@@ -80,27 +80,27 @@ def unreachable(source: str = "RFC 9309 2.3.1.4") -> tuple[Any, ...]:
 @ensureDeferred
 async def test_the_kind_of_an_origin(web: Web, route: Route, expected: tuple[Any, ...]) -> None:
     (info,) = await informed(route, web)
-    assert (info.kind, info.cause, info.stat, info.meaning(RFC9309)) == expected
+    assert (info.kind, info.cause, "".join(info.stats), info.meaning(RFC9309)) == expected
 
 
 @ensureDeferred
 async def test_an_origin_that_a_policy_restricts(web: Web) -> None:
     (info,) = await informed(answer(status=403), web, REP_STATUS_POLICY="cautious")
-    assert (info.kind, info.cause, info.stat) == (RESTRICTED, "HTTP 403", "")
+    assert (info.kind, info.cause, info.stats) == (RESTRICTED, "HTTP 403", ())
     assert info.meaning(CAUTIOUS) == ("nothing is allowed", CAUTIOUS[0][2])
 
 
 @ensureDeferred
 async def test_a_challenge_that_a_policy_allows_is_still_named(web: Web) -> None:
     (info,) = await informed(CHALLENGE, web, REP_STATUS_POLICY={"challenge": "unavailable"})
-    assert (info.kind, info.cause, info.stat) == (WITHOUT_RULES, "Cloudflare", "rep/challenge/Cloudflare")
+    assert (info.kind, info.cause, info.stats) == (WITHOUT_RULES, "Cloudflare", ("rep/challenge/Cloudflare",))
 
 
 @ensureDeferred
 async def test_an_origin_whose_rules_are_obeyed_during_a_challenge(web: Web) -> None:
     before, after = await informed([answer(RULES), CHALLENGE], web, 90_000.0)
-    assert (before.kind, before.stat) == (WITH_RULES, "")
-    assert (after.kind, after.cause, after.stat) == (WITH_RULES, "", "rep/challenge/Cloudflare")
+    assert (before.kind, before.stats) == (WITH_RULES, ())
+    assert (after.kind, after.cause, after.stats) == (WITH_RULES, "", ("rep/challenge/Cloudflare",))
     assert after.meaning(RFC9309) == ("its last known rules are still obeyed", "RFC 9309 2.4")
 
 

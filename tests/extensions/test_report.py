@@ -17,6 +17,7 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from web import Web, answer
 
+from scrapy_rep import refusals
 from scrapy_rep.extensions.report import collector
 from scrapy_rep.extensions.report.collector import WaitingTimes
 from scrapy_rep.protocol.foreign_text import MAX_RULE, MAX_TEXT
@@ -310,7 +311,7 @@ def test_memory_does_not_grow_with_the_number_of_origins(tmp_path: Path, monkeyp
 
 
 def test_only_the_rules_that_refused_most_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collector, "MAX_RULES", 10)
+    monkeypatch.setattr(refusals, "MAX_RULES", 10)
     crawl = SimulatedCrawl(tmp_path / "report.html")
     crawl.robots("https://a.example", body=RULES)
     for number in range(100):

@@ -386,7 +386,7 @@ async def test_memory_for_origins_is_limited(web: Web) -> None:
     sites = [web.robots(RULES) for _ in range(9)]
     result = await crawl(*(site.url("/") for site in sites), settings={"REP_MEMORY_OCTETS": 3 * OCTETS_OF_ORIGIN})
     assert len(result.pages) == 9
-    (middleware,) = [m for m in result.crawler.engine.downloader.middleware.middlewares if hasattr(m, "_resolver")]
-    resolver = middleware._resolver
-    assert len(resolver._memory) == 3
-    assert (resolver._fetches, len(resolver._conversations._parsed)) == ({}, 3)
+    (middleware,) = [m for m in result.crawler.engine.downloader.middleware.middlewares if hasattr(m, "_single_flight")]
+    single_flight = middleware._single_flight
+    assert len(single_flight._memory) == 3
+    assert (single_flight._fetches, len(single_flight._driver._parsed)) == ({}, 3)

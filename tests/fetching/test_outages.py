@@ -318,7 +318,7 @@ async def test_an_internal_error_or_cancellation_is_part_of_the_outage(
     assert way in str(error)
     origin = Origin.of(site.origin)
     assert origin is not None
-    policy = RepMiddleware.of(result.crawler)._resolver.peek(origin)
+    policy = RepMiddleware.of(result.crawler)._single_flight.peek(origin)
     assert policy is not None
     assert policy.entry.outage is not None
     assert (policy.entry.outage.failures, policy.entry.outage.since) == (len(slept) + 1, watched.began)

@@ -27,14 +27,14 @@ class AsksForRoom(CrawlSpider):
     """Notes whether there is room for one more fetch: before the others begin, while they run, and later."""
 
     async def start(self) -> Any:
-        resolver = RepMiddleware.of(self.crawler)._resolver
-        self.crawl.ends.append(resolver.can_start_another_fetch())
+        single_flight = RepMiddleware.of(self.crawler)._single_flight
+        self.crawl.ends.append(single_flight.can_start_another_fetch())
         async for request in super().start():
             yield request
-        while len(resolver._fetches) < len(self.requests):
+        while len(single_flight._fetches) < len(self.requests):
             await sleep(0.005)
-        self.crawl.ends.append(resolver.can_start_another_fetch())
-        while not resolver.can_start_another_fetch():
+        self.crawl.ends.append(single_flight.can_start_another_fetch())
+        while not single_flight.can_start_another_fetch():
             await sleep(0.01)
         self.crawl.ends.append(is_fetching(self.crawler))
 
@@ -72,7 +72,7 @@ async def test_fetches_that_are_retried_do_not_count(web: Web) -> None:
         async def start(self) -> Any:
             async for request in super().start():
                 yield request
-            self.crawl.ends.append(len(RepMiddleware.of(self.crawler)._resolver._fetches))
+            self.crawl.ends.append(len(RepMiddleware.of(self.crawler)._single_flight._fetches))
 
     resets = answer(kind="reset", delay=0.3)
     settings = {"REP_FETCH_CONCURRENCY": 2, "REP_FETCH_RETRIES": 1, "REP_UNREACHABLE_WAIT": 0}
@@ -91,27 +91,27 @@ class AnswersNever(DictStorage):
 async def test_fetches_that_a_stop_cancels_do_not_count(web: Web) -> None:
     class Stops(AsksForRoom):
         async def start(self) -> Any:
-            resolver = RepMiddleware.of(self.crawler)._resolver
+            single_flight = RepMiddleware.of(self.crawler)._single_flight
             async for request in CrawlSpider.start(self):
                 yield request
-            while resolver.can_start_another_fetch():
+            while single_flight.can_start_another_fetch():
                 await sleep(0.005)
             close_spider(self, "enough")
 
     settings = {"REP_FETCH_CONCURRENCY": 1, "REP_STORAGE": "never:", "REP_STORAGES": {"never": AnswersNever}}
     result = await crawl(*(web.robots(RULES).url() for _ in range(2)), spider=Stops, settings=settings)
-    assert RepMiddleware.of(result.crawler)._resolver.can_start_another_fetch()
+    assert RepMiddleware.of(result.crawler)._single_flight.can_start_another_fetch()
 
 
 @ensureDeferred
 async def test_fetches_in_the_background_do_not_count(web: Web) -> None:
     class Refreshes(CrawlSpider):
         async def start(self) -> Any:
-            resolver = RepMiddleware.of(self.crawler)._resolver
+            single_flight = RepMiddleware.of(self.crawler)._single_flight
             for origin in map(Origin.of, urls):
                 assert origin is not None
-                resolver.refresh(origin, Request(origin.robots_url))
-            self.crawl.ends += [len(resolver._fetches), resolver.can_start_another_fetch()]
+                single_flight.refresh(origin, Request(origin.robots_url))
+            self.crawl.ends += [len(single_flight._fetches), single_flight.can_start_another_fetch()]
             for request in self.requests:
                 yield self.prepared(request)
 

@@ -17,10 +17,10 @@ from web import RULES, Web, answer, redirect
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware, RobotsUnreachable
 from scrapy_rep.fetching.download import Fetcher
+from scrapy_rep.fetching.memory import Memory
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
 from scrapy_rep.signals import robots_parsed
-from scrapy_rep.storage.memory import Memory
 
 NOTHING = "user-agent: *\ndisallow: /\n"
 

@@ -256,7 +256,7 @@ def with_clock(time: Time) -> dict[str, Any]:
 
 
 def is_fetching(crawler: Crawler) -> bool:
-    return bool(RepMiddleware.of(crawler)._resolver._fetches)
+    return bool(RepMiddleware.of(crawler)._single_flight._fetches)
 
 
 def in_turn(time: Time, *steps: float, note: Callable[[str], Any] = str) -> type[CrawlSpider]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from functools import lru_cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from crawling import Time
 from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
 from scrapy_rep.extensions.report.collector import Report
+from scrapy_rep.known_origins import KnownOrigins
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
@@ -25,8 +25,9 @@ from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import AccessResult
+from scrapy_rep.refusals import Refusals
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.signals import request_forbidden, request_waited, robots_known
+from scrapy_rep.signals import request_waited, robots_known
 from scrapy_rep.user_agent import UserAgent
 
 RULES = b"user-agent: *\ndisallow: /private\ncrawl-delay: 2\n"
@@ -38,10 +39,11 @@ parsed = lru_cache(RobotsTxt.parse)
 class Gate:
     """A stand-in for the gate, with only what the report reads from it."""
 
-    def __init__(self, user_agent: UserAgent, time: Time) -> None:
+    def __init__(self, crawler: Crawler, user_agent: UserAgent, time: Time) -> None:
         self.user_agent = user_agent
         self.now = time
-        self.refusals = SimpleNamespace(counts=Counter())
+        self.refusals = Refusals(crawler, is_dry_run=False)
+        self.origins = KnownOrigins(1_000_000)
 
     def product_tokens(self, request: Request) -> tuple[str, ...]:
         return self.user_agent.product_tokens
@@ -55,7 +57,7 @@ class SimulatedCrawl:
         settings = {"USER_AGENT": "NewsBot/1.0", "REP_REPORT": str(path), "EXTENSIONS_BASE": {}, **settings}
         self.crawler = get_crawler(Spider, settings)
         self.crawler.spider = Spider("headlines")
-        gate: Any = Gate(UserAgent(self.crawler.settings, self.crawler.spider), self.time)
+        gate: Any = Gate(self.crawler, UserAgent(self.crawler.settings, self.crawler.spider), self.time)
         self.gate = gate
         self.report = Report(self.crawler, RepSettings.read(self.crawler.settings), gate)
 
@@ -84,7 +86,9 @@ class SimulatedCrawl:
             last = Answer("", access=access, reason=answer, **more)
             entry = Entry(found.robots_url, StoredResponse(last, now, now + DAY, known))
         info = OriginInfo(policy_at(entry, now, 30 * DAY))
-        self.send(robots_known, origin=found, info=info, request=Request(f"{origin}/"), fetched=True)
+        before, result = self.gate.origins.note(found, info)
+        request = Request(f"{origin}/")
+        self.send(robots_known, origin=found, info=info, before=before, result=result, request=request, fetched=True)
 
     def page(self, url: str, body: bytes = RULES, answer: str = "HTTP 200") -> None:
         """Send the signal for a page that is fetched, or that the rules in the body refuse."""
@@ -107,8 +111,7 @@ class SimulatedCrawl:
         self.refuse(url, policy_at(entry, 0, 30 * DAY).verdict(url, "NewsBot"))
 
     def refuse(self, url: str, verdict: Verdict) -> None:
-        self.gate.refusals.counts[verdict.reason] += 1
-        self.send(request_forbidden, request=Request(url), verdict=verdict)
+        self.gate.refusals.report(Request(url), verdict)
 
     def waited(self, origin: str, seconds: float) -> None:
         self.send(request_waited, request=Request(f"{origin}/"), seconds=seconds)

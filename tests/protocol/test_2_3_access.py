@@ -21,9 +21,9 @@ from scrapy_rep.protocol.status_policy import (
     RFC9309,
     SIGNS,
     StatusRow,
-    judge,
     result_of,
     source_of,
+    with_access,
 )
 from scrapy_rep.protocol.words import AccessResult
 
@@ -259,11 +259,11 @@ def test_no_override_makes_a_success_or_a_redirect() -> None:
     ],
 )
 def test_what_an_answer_means(answer: Answer, access: AccessResult, words: str) -> None:
-    assert said(judge(answer, RFC9309)) == (access, words, "")
+    assert said(with_access(answer, RFC9309)) == (access, words, "")
 
 
 def test_an_answer_is_judged_by_the_policy() -> None:
-    assert said(judge(Answer(URL, 403), CAUTIOUS)) == (RESTRICTED, "HTTP 403", "")
+    assert said(with_access(Answer(URL, 403), CAUTIOUS)) == (RESTRICTED, "HTTP 403", "")
 
 
 # What means something else than its status.
@@ -275,7 +275,7 @@ def test_a_challenge_is_unreachable_whatever_its_status(status: int, rows: tuple
     answer = Answer(
         URL, status, body=b"user-agent: *\n", sign="Cloudflare", location="http://h/r" if status == 302 else None
     )
-    assert said(judge(answer, rows)) == (UNREACHABLE, f"HTTP {status}, a challenge by Cloudflare", "Cloudflare")
+    assert said(with_access(answer, rows)) == (UNREACHABLE, f"HTTP {status}, a challenge by Cloudflare", "Cloudflare")
 
 
 PAGE = b"<!DOCTYPE html>\n<html><title>Welcome: here</title>\n<p>Disallow: /x</p></html>"
@@ -299,26 +299,30 @@ PAGE = b"<!DOCTYPE html>\n<html><title>Welcome: here</title>\n<p>Disallow: /x</p
 )
 def test_a_page_of_markup_without_a_rule_in_a_group_is_no_robots_txt(body: bytes, access: AccessResult) -> None:
     words, sign = ("HTTP 200", "") if access is SUCCESS else ("HTTP 200, a page of HTML", MARKUP)
-    assert said(judge(Answer(URL, 200, body=body), RFC9309)) == (access, words, sign)
+    assert said(with_access(Answer(URL, 200, body=body), RFC9309)) == (access, words, sign)
 
 
 def test_the_page_that_a_browser_made_of_a_robots_txt_is_a_robots_txt() -> None:
     page = b"<html><head></head><body><pre>User-agent: *\nDisallow:\n</pre></body></html>"
     words = "HTTP 200, a page that a browser made of the text"
-    assert said(judge(Answer(URL, 200, body=page), RFC9309)) == (SUCCESS, words, "")
-    assert said(judge(Answer(URL, 200, body=page.replace(b"User-agent", b"Error")), RFC9309))[2] == MARKUP
+    assert said(with_access(Answer(URL, 200, body=page), RFC9309)) == (SUCCESS, words, "")
+    assert said(with_access(Answer(URL, 200, body=page.replace(b"User-agent", b"Error")), RFC9309))[2] == MARKUP
 
 
 @pytest.mark.parametrize("status", [202, 301, 404, 503])
 def test_a_page_of_markup_counts_where_it_would_be_read(status: int) -> None:
-    assert said(judge(Answer(URL, status, body=PAGE), RFC9309)) == (result_of(status, RFC9309), f"HTTP {status}", "")
+    assert said(with_access(Answer(URL, status, body=PAGE), RFC9309)) == (
+        result_of(status, RFC9309),
+        f"HTTP {status}",
+        "",
+    )
 
 
 def test_a_policy_of_ones_own_has_rows_for_them() -> None:
     rows: tuple[StatusRow, ...]
     rows = (((MARKUP,), UNREACHABLE, "here"), ((CHALLENGE,), RESTRICTED, "there"), ((200,), UNAVAILABLE, ""), *RFC9309)
     assert result_of(200, rows, MARKUP) is UNREACHABLE
-    assert judge(Answer(URL, 403, sign="Vercel"), rows).access is RESTRICTED
+    assert with_access(Answer(URL, 403, sign="Vercel"), rows).access is RESTRICTED
     assert [source_of(200, rows, sign) for sign in (MARKUP, "Vercel", "")] == ["here", "there", ""]
     assert source_of(999, rows) == ""
 
@@ -535,7 +539,7 @@ def test_which_hosts_are_private(host: str, private: bool) -> None:
     ],
 )
 def test_which_answers_are_worth_a_retry(answer: Answer, again: bool) -> None:
-    assert judge(answer, RFC9309).is_worth_a_retry is again
+    assert with_access(answer, RFC9309).is_worth_a_retry is again
 
 
 def test_a_server_error_that_a_policy_accepts_is_not_asked_again() -> None:

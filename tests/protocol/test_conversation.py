@@ -13,7 +13,7 @@ import pytest
 from asking import TOKEN, parse
 
 from scrapy_rep.protocol.answer import Answer
-from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, Terms, conversation, judged
+from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, conversation, with_meaning
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY, Caching
 from scrapy_rep.protocol.lifecycle import Refetch
@@ -21,6 +21,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.protocol.redirect_target import LookUp
 from scrapy_rep.protocol.status_policy import RFC9309
+from scrapy_rep.protocol.terms import Terms
 from scrapy_rep.protocol.words import AccessResult
 
 HOUR = 3_600.0
@@ -32,9 +33,9 @@ TERMS = Terms(
     body_limit=512_000,
     fetch_retries=0,
     unreachable_wait=30.0,
-    unreachable_for=30 * DAY,
+    unreachable_days=30,
 )
-RETRIES = TERMS._replace(fetch_retries=1)
+RETRIES = replace(TERMS, fetch_retries=1)
 ORIGIN = Origin("https", "a.example", None)
 ROBOTS = ORIGIN.robots_url
 NOW = 1_700_000_000.0
@@ -91,7 +92,7 @@ class Talk:
         received = replace(received, url=step.url, seconds=self._took, ended_at=self._now)
         if received.status is not None and not received.replayed:
             received = replace(received, received_at=self._now)
-        return replace(judged(received, step, terms), has_another_proxy=received.has_another_proxy)
+        return replace(with_meaning(received, step, terms), has_another_proxy=received.has_another_proxy)
 
     @property
     def urls(self) -> list[str]:
@@ -144,7 +145,7 @@ MEANINGS = [
 
 @pytest.mark.parametrize(("answer", "access", "allows"), MEANINGS)
 def test_what_an_answer_means(answer: Answer, access: AccessResult, allows: list[bool]) -> None:
-    talk = Talk(answer, terms=TERMS._replace(unreachable_wait=0.0))
+    talk = Talk(answer, terms=replace(TERMS, unreachable_wait=0.0))
     assert (talk.urls, talk.entry.access, talk.allows) == ([ROBOTS], access, allows)
 
 
@@ -209,7 +210,7 @@ def test_a_loop_ends_as_too_many_redirects() -> None:
     ],
 )
 def test_redirects_that_end_unreachable(answers: list[Answer], reason: str) -> None:
-    talk = Talk(*answers, terms=TERMS._replace(unreachable_wait=0.0))
+    talk = Talk(*answers, terms=replace(TERMS, unreachable_wait=0.0))
     assert (talk.entry.access, talk.entry.last.reason, talk.allows) == (AccessResult.UNREACHABLE, reason, NONE)
 
 
@@ -244,7 +245,7 @@ TO_B = to(f"https://{B}/")
 def test_addresses_that_no_answer_has_told_are_looked_up(
     answers: list[Answer], names: dict[str, list[str]], looked_up: list[str], allows: list[bool], asked: int
 ) -> None:
-    talk = Talk(*answers, names=names, terms=TERMS._replace(unreachable_wait=0.0))
+    talk = Talk(*answers, names=names, terms=replace(TERMS, unreachable_wait=0.0))
     assert (talk.looked_up, talk.allows, len(talk.asked)) == (looked_up, allows, asked)
 
 
@@ -263,12 +264,12 @@ def test_a_private_address_that_was_looked_up_is_the_reason() -> None:
 
 
 def test_with_redirect_private_nothing_is_looked_up() -> None:
-    talk = Talk(TO_B, rules(), terms=TERMS._replace(redirect_private=True))
+    talk = Talk(TO_B, rules(), terms=replace(TERMS, redirect_private=True))
     assert (talk.allows, talk.looked_up) == (BY_RULES, [])
 
 
 def test_redirect_private_follows_to_private_hosts() -> None:
-    talk = Talk(to("http://10.0.0.1/"), rules(address="10.0.0.1"), terms=TERMS._replace(redirect_private=True))
+    talk = Talk(to("http://10.0.0.1/"), rules(address="10.0.0.1"), terms=replace(TERMS, redirect_private=True))
     assert talk.allows == BY_RULES
 
 
@@ -296,7 +297,7 @@ def test_the_strictest_terms_of_a_chain_count() -> None:
     ],
 )
 def test_which_requests_are_repeated_at_once(failure: Answer, times: list[float]) -> None:
-    assert Talk(failure, terms=RETRIES._replace(unreachable_wait=0.0)).times == times
+    assert Talk(failure, terms=replace(RETRIES, unreachable_wait=0.0)).times == times
 
 
 def test_each_hop_of_a_redirect_has_its_own_retries_and_later_requests_skip_the_http_cache() -> None:
@@ -361,7 +362,7 @@ SILENT_SINCE = Entry(ROBOTS, outage=Outage(broken(ended_at=NOW - DAY), SINCE, 0,
 def test_the_backoff_is_shared_only_if_the_server_has_answered(
     answer: Answer, failures: int, backoff: float | None
 ) -> None:
-    talk = Talk(answer, terms=TERMS._replace(unreachable_wait=0.0))
+    talk = Talk(answer, terms=replace(TERMS, unreachable_wait=0.0))
     shared, own = talk.rounds[-1].shared, talk.entry.outage
     assert shared is not None
     assert shared.outage is not None
@@ -398,7 +399,7 @@ def test_a_failure_of_a_proxy_or_a_component_is_not_shared(answer: Answer) -> No
 def test_a_failure_of_a_proxy_has_no_backoff_for_the_requests_that_come_later(
     failure: Answer, has_backoff: bool
 ) -> None:
-    talk = Talk(failure, terms=TERMS._replace(unreachable_wait=0.0))
+    talk = Talk(failure, terms=replace(TERMS, unreachable_wait=0.0))
     now = NOW + 0.5
     policy = TERMS.policy_at(talk.rounds[-1].for_memory, now)
     assert policy.refetch is (Refetch.NOT if has_backoff else Refetch.FIRST)
@@ -438,7 +439,7 @@ def test_a_crawl_makes_one_round_if_another_crawl_got_no_answer() -> None:
 def test_the_30_days_are_those_in_which_the_site_does_not_answer(failure: Answer, is_allowed: bool) -> None:
     last = replace(failure, ended_at=NOW - DAY).remembered
     known = Entry(ROBOTS, outage=Outage(last, NOW - 31 * DAY, 3, NOW - 1))
-    talk = Talk(broken(), known=known, terms=TERMS._replace(unreachable_wait=0.0))
+    talk = Talk(broken(), known=known, terms=replace(TERMS, unreachable_wait=0.0))
     assert talk.allows == (ALL if is_allowed else NONE)
 
 
@@ -474,9 +475,9 @@ def test_the_wait_begins_with_the_first_request_and_not_with_the_wait_for_its_tu
         pytest.param(status(503), TERMS, 0.4, [0, 5, 15, 30], id="answers-that-take-0.4-s"),
         pytest.param(status(503), TERMS, 8.0, [0, 9, 19], id="answers-that-take-8-s"),
         pytest.param(broken(), TERMS, 0.0, [0, 5, 15, 30], id="no-answer"),
-        pytest.param(status(503), TERMS._replace(unreachable_wait=0.0), 0.0, [0], id="requests-do-not-wait"),
-        pytest.param(status(503), TERMS._replace(unreachable_wait=20.0), 0.0, [0, 5, 15], id="a-shorter-wait"),
-        pytest.param(status(503), TERMS._replace(unreachable_wait=60.0), 0.0, [0, 5, 15, 30, 60], id="a-longer-wait"),
+        pytest.param(status(503), replace(TERMS, unreachable_wait=0.0), 0.0, [0], id="requests-do-not-wait"),
+        pytest.param(status(503), replace(TERMS, unreachable_wait=20.0), 0.0, [0, 5, 15], id="a-shorter-wait"),
+        pytest.param(status(503), replace(TERMS, unreachable_wait=60.0), 0.0, [0, 5, 15, 30, 60], id="a-longer-wait"),
         pytest.param(broken(timed_out=True), TERMS, 30.0, [0], id="no-round-follows-a-time-out"),
         pytest.param(status(503, retry_after=12.0), TERMS, 0.0, [0, 12, 24], id="RFC9110-10.2.3-retry-after"),
         pytest.param(status(503, retry_after=60.0), TERMS, 0.0, [0], id="RFC9110-10.2.3-retry-after-beyond-the-wait"),
@@ -498,7 +499,7 @@ def test_the_last_round_decides() -> None:
 
 
 def test_a_known_outage_is_waited_for_before_the_first_request() -> None:
-    known = Talk(status(503), terms=TERMS._replace(unreachable_wait=0.0)).entry
+    known = Talk(status(503), terms=replace(TERMS, unreachable_wait=0.0)).entry
     talk = Talk(status(503), known=known)
     assert talk.times == [5, 15, 30]
     assert talk.rounds[0].hops == (), "nothing was requested in the first round"
@@ -602,7 +603,7 @@ def test_the_time_of_an_answer_that_confirms_nothing_counts_against_the_wait() -
     ],
 )
 def test_a_replay_that_cannot_decide_is_requested_past_the_http_cache(replay: Answer, repeated: list[bool]) -> None:
-    talk = Talk(replay, rules(), terms=TERMS._replace(unreachable_wait=0.0))
+    talk = Talk(replay, rules(), terms=replace(TERMS, unreachable_wait=0.0))
     assert [ask.was_requested_before for ask in talk.asked] == repeated
 
 

@@ -29,7 +29,7 @@ from scrapy.pqueues import ScrapyPriorityQueue
 from store import Shelf, SimStorage
 from virtual_time import NEVER, START, Member, NeverEndsError, VirtualLoop, seconds
 
-from scrapy_rep.fetching.conversations import Conversations
+from scrapy_rep.fetching.driver import Driver
 from scrapy_rep.waiting import wait_stats
 
 FETCH_NUMBERS = count(1)
@@ -223,7 +223,7 @@ wrap(ScrapyPriorityQueue, "push", partial(noted, "queued"))
 wrap(Downloader, "fetch", partial(noted, "entered"))
 wrap(Downloader, "_enqueue_request", partial(noted, "allowed"))  # the request has passed all downloader middlewares
 wrap(ExecutionEngine, "download_async", spied_download_async)
-wrap(Conversations, "run", numbered_run)
+wrap(Driver, "run", numbered_run)
 
 
 def simulate(case: dict[str, Any]) -> Simulation:

@@ -22,7 +22,7 @@ from store import SimStorage
 from virtual_time import seconds
 
 from scrapy_rep.fetching.download import Fetcher
-from scrapy_rep.fetching.resolver import Resolver
+from scrapy_rep.fetching.single_flight import SingleFlight
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.protocol import entry, lifecycle, outage
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
@@ -95,7 +95,7 @@ def late_time_outs_are_believed(original: Original, *args: Any) -> Any:
     return replace(original(*args), noticed_late=False)
 
 
-@fault(Resolver, "also_waits")
+@fault(SingleFlight, "also_waits")
 def one_proxy_for_all(original: Original, *args: Any) -> None:
     """A fetch knows only the proxy of the request that began it."""
 
@@ -106,7 +106,7 @@ def failures_without_an_answer_are_shared(original: Original, known: Any) -> Any
     return known
 
 
-@fault(Resolver, "resolve")
+@fault(SingleFlight, "join")
 def closing_ends_all_waits(original: Original, *args: Any, goes_back: bool = False) -> Any:
     """When the crawl closes, requests that callbacks wait for end like those that go back to the queue."""
     return original(*args, goes_back=True)
@@ -190,9 +190,11 @@ def refused_request_waits_again(original: Original, *args: Any) -> None:
     """A request that has waited for a robots.txt waits once more if the memory for its result is full."""
 
 
-@fault(Resolver, "_begin")
-def fetches_are_not_shared(original: Original, resolver: Any, origin: Any, fetch: Any) -> None:
+@fault(SingleFlight, "_begin")
+def fetches_are_not_shared(original: Original, single_flight: Any, origin: Any, fetch: Any) -> None:
     """One origin in ten is fetched twice at the same time."""
-    original(resolver, origin, fetch)
+    original(single_flight, origin, fetch)
     if random.random() < 0.1:
-        resolver.more = asyncio.ensure_future(resolver._conversations.run(origin, None, fetch.triggers, lambda: False))
+        single_flight.more = asyncio.ensure_future(
+            single_flight._driver.run(origin, None, fetch.triggers, lambda: False)
+        )

@@ -466,7 +466,7 @@ async def test_a_cancelled_fetch_is_no_internal_error_while_the_crawl_closes(web
                 await sleep(0.01)
             close_spider(self, "enough")
             await sleep(0.1)
-            (fetch,) = middleware._resolver._fetches.values()
+            (fetch,) = middleware._single_flight._fetches.values()
             wait.cancel()
             await sleep(0)
             assert fetch.task is not None

@@ -18,13 +18,13 @@ from twisted.internet.defer import CancelledError
 from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware, RobotsUnreachable
-from scrapy_rep.fetching.conversations import Conversations
-from scrapy_rep.protocol.conversation import Terms
+from scrapy_rep.fetching.driver import Driver
+from scrapy_rep.fetching.memory import Memory
 from scrapy_rep.protocol.freshness import DAY
+from scrapy_rep.protocol.terms import Terms
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
 from scrapy_rep.signals import request_forbidden, request_waited
-from scrapy_rep.storage.memory import Memory
 
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError, CancelledError, ValueError])
@@ -99,15 +99,15 @@ async def test_if_the_fetch_has_an_internal_error_each_request_is_refused_once(
 ) -> None:
     """No request goes on without a verdict, and none waits until the crawl closes."""
     site, other = web.robots(RULES), web.robots(answer(RULES, delay=0.3))
-    policy, told = Conversations.run, []
+    policy, told = Driver.run, []
 
-    async def fails(self: Conversations, origin: Any, *args: Any) -> Any:
+    async def fails(self: Driver, origin: Any, *args: Any) -> Any:
         if f"{origin}" == other.origin:
             return await policy(self, origin, *args)
         await sleep(0.1)
         raise error
 
-    monkeypatch.setattr(Conversations, "run", fails)
+    monkeypatch.setattr(Driver, "run", fails)
 
     def prepare(crawler: Crawler) -> None:
         crawler.signals.connect(lambda request: told.append(request.url), request_forbidden, weak=False)
@@ -158,16 +158,16 @@ async def test_an_internal_error_keeps_good_rules_and_else_counts_as_an_outage(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site, time = web.robots(RULES), Time()
-    policy = Conversations.run
+    policy = Driver.run
     fetches: list[int] = []
 
-    async def fails(self: Conversations, *args: Any) -> Any:
+    async def fails(self: Driver, *args: Any) -> Any:
         fetches.append(len(fetches))
         if fetches[-1] in (1, 2, 3):
             raise ValueError
         return await policy(self, *args)
 
-    monkeypatch.setattr(Conversations, "run", fails)
+    monkeypatch.setattr(Driver, "run", fails)
     fetched_in_background = 0.95 * DAY
     spider = in_turn(time, fetched_in_background, 0, DAY, 0, 6, 0, note=lambda end: (end, len(fetches)))
     result = await crawl(site.url("/"), spider=spider, settings=with_clock(time))

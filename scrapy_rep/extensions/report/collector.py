@@ -14,30 +14,27 @@ from typing import Any
 
 from scrapy import Request, Spider
 from scrapy.signals import response_received, spider_closed
-from scrapy.utils.url import strip_url
 
 from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.origins_log import EXEMPT_BY
 from scrapy_rep.extensions.output_file import output_path, partial_path
 from scrapy_rep.extensions.report.page import page
 from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
+from scrapy_rep.known_origins import LastResult
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened
+from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import OriginKind, VerdictReason
-from scrapy_rep.refusals import TopK
+from scrapy_rep.refusals import MAX_RULE_ORIGINS
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.signals import request_forbidden, request_waited, robots_known
 from scrapy_rep.storage.base import without_password
+from scrapy_rep.top_k import TopK
 from scrapy_rep.usage import PREFERENCE_WORDS, USAGE_KEY
 from scrapy_rep.usage.preferences import usage_in
 
-# How much the report lists. Up to twice as many origins and rules are kept in memory.
-MAX_ORIGINS = 5_000
-MAX_RULES = 500
-MAX_RULE_ORIGINS = 100  # origins that are counted for one rule
-MAX_EXAMPLES = 3  # refused URLs for one rule
+MAX_ORIGINS = 5_000  # origins in the report; up to twice as many are kept in memory
 MAX_OUTAGES = 5  # outages of one origin
 WAITS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0)  # seconds: the upper bounds of the classes of waiting times
 
@@ -92,16 +89,6 @@ class OriginSeen:
         return self.refused + 10 * len(self.outages) + self.waits.longest + self.crawl_delay + self.fetched / 10
 
 
-@dataclass(slots=True)
-class RefusedPages:
-    """Pages that were refused by the same rule, or because of the same answer for robots.txt, on all origins."""
-
-    pages: int = 0
-    origins: set[int] = field(default_factory=set)
-    """The hashes of the origins."""
-    examples: list[dict[str, Any]] = field(default_factory=list)
-
-
 class Report(Extension):
     """Counts events by listening to signals. Keeps details of the most significant origins and rules only."""
 
@@ -110,12 +97,10 @@ class Report(Extension):
         self._began = self._gate.now()
         self._path = output_path("REP_REPORT", str(self._settings.report), self._crawler, self._began)
         self._gate.refusals.advice = "The report (REP_REPORT) has details"
-        self._fetched = self._outages = self._open_outages = 0
-        self._origins_by_kind: Counter[tuple[str, str]] = Counter()  # by kind and cause
+        self._fetched = 0
         self._origins_stated: Counter[tuple[str, str]] = Counter()  # origins by purpose and preference
         self._waits = WaitingTimes()
         self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, OriginSeen.size)
-        self._rules: TopK[tuple[str, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, lambda refused: refused.pages)
         connect = self._crawler.signals.connect
         connect(self._robots_known, signal=robots_known)
         connect(self._request_waited, request_waited)
@@ -123,11 +108,10 @@ class Report(Extension):
         connect(self._response_received, response_received)
         connect(self._spider_closed, spider_closed)
 
-    def _robots_known(self, origin: Origin, info: OriginInfo, request: Request) -> None:
-        now, seen, kind = self._gate.now(), self._origins[origin], info.kind.value
-        if seen.result:
-            self._origins_by_kind[seen.result["kind"], seen.result["cause"]] -= 1
-        self._origins_by_kind[kind, info.cause] += 1
+    def _robots_known(
+        self, origin: Origin, info: OriginInfo, request: Request, before: LastResult | None, result: LastResult
+    ) -> None:
+        seen, kind = self._origins[origin], result.kind.value
         beyond = ", not read beyond REP_BODY_LIMIT" if info.robots is not None and info.robots.truncated else ""
         answer = shortened(info.answer.rstrip(".") + beyond)
         seen.result = {
@@ -139,15 +123,12 @@ class Report(Extension):
         }
         if info.robots is not None:
             seen.crawl_delay = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
-        began, was_down = info.failing_since, bool(seen.outages) and seen.outages[-1]["ended"] is None
-        if began is not None and not was_down:
-            self._outages += 1
-            self._open_outages += 1
+        was_down = before is not None and bool(before.outage)
+        if result.outage and not was_down:
             del seen.outages[MAX_OUTAGES - 1 :]
-            seen.outages.append({"began": began, "reason": answer, "ended": None, "ended_in": None})
-        elif began is None and was_down:
-            self._open_outages -= 1
-            seen.outages[-1].update(ended=now, ended_in=kind)
+            seen.outages.append({"began": info.failing_since, "reason": answer, "ended": None, "ended_in": None})
+        elif was_down and not result.outage and seen.outages:  # `TopK` may have dropped the outage
+            seen.outages[-1].update(ended=self._gate.now(), ended_in=kind)
 
     def _request_waited(self, request: Request, seconds: float) -> None:
         self._waits.add(seconds)
@@ -155,24 +136,10 @@ class Report(Extension):
             seen.waits.add(seconds)
 
     def _request_forbidden(self, request: Request, verdict: Verdict) -> None:
-        rule, reason = verdict.decided_by, verdict.reason.value
         if (seen := self._seen(request)) is not None:
             seen.refused += 1
             if verdict.reason is VerdictReason.USAGE and not self._settings.dry_run:
                 self._count_preferences(usage_in(verdict), seen)
-        # Answers are grouped across origins, so the text after a colon is cut: it may name the host.
-        answer = f"{verdict.words}: {verdict.answer.partition(':')[0]}"
-        refused = self._rules[reason, shortened(answer) if rule is None else shortened(str(rule), MAX_RULE)]
-        refused.pages += 1
-        if len(refused.origins) <= MAX_RULE_ORIGINS:
-            refused.origins.add(hash(Origin.of(request.url)))
-        if len(refused.examples) < MAX_EXAMPLES:
-            url = shortened(strip_url(request.url, strip_default_port=False, strip_fragment=False))
-            robots_url, line = shortened(verdict.robots_url or ""), rule.line if rule else None
-            final_url = shortened(verdict.final_url)
-            example = {"url": url, "robots_url": robots_url, "final_url": final_url, "line": line}
-            if example not in refused.examples:
-                refused.examples.append(example)
 
     def _response_received(self, request: Request) -> None:
         if ROBOTS_TXT_REQUEST in request.meta:
@@ -207,8 +174,9 @@ class Report(Extension):
 
     def lines(self, spider: Spider, reason: str) -> Iterator[dict[str, Any]]:
         """Yield the JSON objects (docs/report.md): the `crawl`, then each `origin` and `refused`, the largest first."""
-        now, origins, rules = self._gate.now(), self._origins.largest(), self._rules.largest()
-        origins_by_kind = +self._origins_by_kind
+        now, origins, rules = self._gate.now(), self._origins.largest(), self._gate.refusals.by_rule.largest()
+        known = self._gate.origins
+        origins_by_kind = +known.by_kind
         refused_by = {reason.value: number for reason, number in self._gate.refusals.counts.items()}
         refused = sum(refused_by.values())
         # In a dry run, the pages that would have been refused are also counted as fetched.
@@ -241,7 +209,7 @@ class Report(Extension):
                 {"kind": kind.value, "cause": cause, "origins": number}
                 for kind in OriginKind
                 for (of_kind, cause), number in origins_by_kind.most_common()
-                if of_kind == kind.value
+                if of_kind is kind
             ],
             "waited": {
                 "requests": self._waits.total(),
@@ -250,8 +218,8 @@ class Report(Extension):
                 "longest": self._waits.longest,
                 "classes": self._waits.classes(),
             },
-            "outages": self._outages,
-            "outages_not_over": self._open_outages,
+            "outages": known.outages,
+            "outages_not_over": known.open_outages,
         }
         for origin, seen in origins:
             yield {
@@ -268,10 +236,10 @@ class Report(Extension):
                 "outage_seconds": sum((now if o["ended"] is None else o["ended"]) - o["began"] for o in seen.outages),
                 "outages": seen.outages,
             }
-        for (kind, text), rule in rules:
+        for (reason_of_rule, text), rule in rules:
             yield {
                 "type": "refused",
-                "reason": kind,
+                "reason": reason_of_rule.value,
                 "text": text,
                 "pages": rule.pages,
                 "share": rule.pages / requests,

@@ -1,6 +1,6 @@
 """One fetch at a time for an origin, shared by all requests that need its robots.txt.
 
-An origin has one fetch at a time (`conversations`). The fetch is a task of its own: if one waiting request is
+An origin has one fetch at a time (`driver`). The fetch is a task of its own: if one waiting request is
 cancelled, the others still get the policy. The fetch uses the proxy and the User-Agent of the request that triggers it.
 If that fails, it uses those of another request that waits, if that request has another proxy (`Triggers`).
 
@@ -30,7 +30,8 @@ from twisted.internet.defer import Deferred, DeferredList, fail
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS, settle
-from scrapy_rep.fetching.conversations import FAULT, Conversations, Triggers
+from scrapy_rep.fetching.driver import FAULT, Driver, Triggers
+from scrapy_rep.fetching.memory import Memory
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry
@@ -41,7 +42,6 @@ from scrapy_rep.protocol.outage import outage_after
 from scrapy_rep.protocol.words import Basis
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.storage.memory import Memory
 
 # For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
 FETCH_FIRST = Refetch.FIRST
@@ -56,7 +56,7 @@ class CrawlClosingError(IgnoreRequest):
 class _Fetch:
     triggers: Triggers
     waiters: dict[Deferred[RobotsPolicy], bool] = field(default_factory=dict)
-    """A Deferred for each call of `resolve` that waits for this fetch, also if that call was cancelled. The value is
+    """A Deferred for each call of `join` that waits for this fetch, also if that call was cancelled. The value is
     whether its request goes back to its queue if the crawl closes."""
     task: Deferred[None] | None = None
 
@@ -70,8 +70,8 @@ class _Fetch:
             settle(waiter, result)
 
 
-class Resolver:
-    """Three ways to a policy: `peek` returns it if it is known, `resolve` waits for it, `refresh` fetches it early."""
+class SingleFlight:
+    """Three ways to a policy: `peek` returns it if it is known, `join` waits for it, `refresh` fetches it early."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         """Raises ValueError for a wrong REP_STORAGE."""
@@ -79,8 +79,9 @@ class Resolver:
         self._log = logger_of(crawler)
         self._count = crawler.stats.inc_value
         self._memory = Memory(settings)
-        self._conversations = Conversations(crawler, settings, downloads, clock)
-        self._turns = self._conversations.turns
+        self._driver = Driver(crawler, settings, downloads, clock)
+        self._turns = self._driver.turns
+        self.origins = self._driver.origins
         self.can_start_another_fetch = self._turns.can_start_another
         self._fetches: dict[Origin, _Fetch] = {}
         self._cancelled: list[Deferred[None]] = []
@@ -96,7 +97,7 @@ class Resolver:
         if origin not in self._fetches and not self._is_closing:
             self._begin(origin, _Fetch(Triggers(trigger)))
 
-    def resolve(self, origin: Origin, trigger: Request, *, goes_back: bool = False) -> Deferred[RobotsPolicy]:
+    def join(self, origin: Origin, trigger: Request, *, goes_back: bool = False) -> Deferred[RobotsPolicy]:
         """A Deferred of the origin's policy. Fails only with CrawlClosingError: when the crawl begins to close if
         `goes_back`, because the request then goes back to its queue; else when the crawl is over."""
         if self._is_closed or (goes_back and self._is_closing):
@@ -126,13 +127,13 @@ class Resolver:
         self._is_closed = True
         self._end_waits(only_going_back=False)
         await maybe_deferred_to_future(DeferredList(self._cancelled))
-        await self._conversations.close()
+        await self._driver.close()
 
     def _end_waits(self, *, only_going_back: bool) -> None:
         self._is_closing = True
         for fetch in list(self._fetches.values()):
             fetch.end(CrawlClosingError(), only_going_back=only_going_back)
-        self._conversations.end_pauses()
+        self._driver.end_pauses()
         for origin, fetch in list(self._fetches.items()):
             if fetch.task is not None and not fetch.is_awaited():
                 self._forget(origin)  # a request that comes before the task has ended begins another fetch
@@ -149,7 +150,7 @@ class Resolver:
             before = self._memory.recall(origin, self._now())
             if before is None or before.refetch is FETCH_FIRST:
                 self._count("rep/cache/miss")
-            last = await self._conversations.run(origin, before, fetch.triggers, fetch.is_awaited)
+            last = await self._driver.run(origin, before, fetch.triggers, fetch.is_awaited)
             policy = last.policy
             self._memory.put(origin, last.for_memory, policy.at)
         except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and refuses requests

@@ -26,10 +26,11 @@ from scrapy_rep.deferreds import CANCELLATIONS
 from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.known_origins import KnownOrigins
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.answer import Answer
-from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, Terms, conversation, judged
+from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, conversation, with_meaning
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
@@ -75,16 +76,17 @@ class Triggers:
         self.current = (self._untried or self._tried).popleft()
 
 
-class Conversations:
+class Driver:
     def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         """Raises ValueError for a wrong REP_STORAGE."""
-        self._terms = Terms.of(settings)
+        self._settings = settings
         self.turns = FetchTurns(settings.fetch_concurrency, partial(look_for_requests, crawler))
         self._fetcher = Fetcher(crawler, settings, downloads, clock)
         self._store: SharedStore | None = None
         storage = storage_of(crawler, settings)
         if storage is not None:
             self._store = SharedStore(crawler, storage, settings, clock)
+        self.origins = KnownOrigins(settings.memory_origins)
         self._is_closing = False
         self._pauses: set[Deferred[None]] = set()
         self._clock = clock
@@ -117,7 +119,7 @@ class Conversations:
         of signals. If the crawl closes, the round that is under way is the last one.
         """
         now = self._clock.now
-        steps = conversation(origin, before.entry if before is not None else None, now(), self._terms)
+        steps = conversation(origin, before.entry if before is not None else None, now(), self._settings)
         cookies = Cookies()
         claim: LeaseClaim | None = None
         step = next(steps)
@@ -191,7 +193,7 @@ class Conversations:
             self._log.exception(FAULT, origin.robots_url)
             reason = printable(f"internal error, {type(exc).__name__}: {exc}")
             received = Answer(ask.url, reason=reason, ended_at=self._clock.now())
-        answer = judged(received, ask, self._terms)
+        answer = with_meaning(received, ask, self._settings)
         if answer.dropped and not received.dropped:
             response = None  # no archive or signal may show what a private server answered
         self._signals.send_catch_log(robots_response, answer=answer, request=trigger, response=response)
@@ -213,8 +215,16 @@ class Conversations:
                 self._log.debug(
                     "robots.txt leads from https to http: %s -> %s", printable(hop.url), printable(following.url)
                 )
+        info = OriginInfo(policy, pause)
+        before, result = self.origins.note(origin, info)
         self._signals.send_catch_log(
-            robots_known, origin=origin, info=OriginInfo(policy, pause), request=trigger, fetched=bool(hops)
+            robots_known,
+            origin=origin,
+            info=info,
+            before=before,
+            result=result,
+            request=trigger,
+            fetched=bool(hops),
         )
 
     async def _report_rules(self, origin: Origin, policy: RobotsPolicy, trigger: Request) -> None:

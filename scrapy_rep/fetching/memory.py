@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from scrapy_rep.protocol.conversation import Terms
 from scrapy_rep.protocol.entry import Entry, entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
@@ -27,7 +26,7 @@ WEIGH_EVERY = 128
 
 class Memory:
     def __init__(self, settings: RepSettings) -> None:
-        self._terms = Terms.of(settings)
+        self._settings = settings
         self._in_use: OrderedDict[Origin, RobotsPolicy] = OrderedDict()
         self._in_use_octets = 0
         self._max_in_use = IN_USE_SHARE * settings.memory_octets
@@ -51,7 +50,7 @@ class Memory:
             entry: Entry | None = policy.entry
         else:
             octets = self._compressed.get(str(origin), b"")
-            entry = entry_from_bytes(octets, origin.robots_url, self._terms.body_limit)
+            entry = entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
         if entry is None:
             return None
         return self.put(origin, entry, now)
@@ -62,7 +61,7 @@ class Memory:
             self._drop_compressed(str(origin))
         if origin in self._in_use:
             self._in_use_octets -= _weight(self._in_use.pop(origin))
-        self._in_use[origin] = policy = self._terms.policy_at(entry, now)
+        self._in_use[origin] = policy = self._settings.policy_at(entry, now)
         self._in_use_octets += _weight(policy)
         self._used_since_weighing += 1
         if self._used_since_weighing >= max(WEIGH_EVERY, len(self._in_use)):

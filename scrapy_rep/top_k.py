@@ -1,0 +1,36 @@
+"""A dict of the largest of many values, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from heapq import nlargest
+from typing import TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class TopK(dict[K, V]):
+    """A dict of the largest of many values, in bounded memory. It creates missing values.
+
+    It holds at most twice `most` values, and is exact up to that number of keys. When more come, it drops the smaller
+    half. If a dropped key is used again, its value begins again with `new()`.
+    """
+
+    def __init__(self, most: int, new: Callable[[], V], size: Callable[[V], float]) -> None:
+        super().__init__()
+        self._most = most
+        self._new = new
+        self._size = size
+
+    def __missing__(self, key: K) -> V:
+        if len(self) >= 2 * self._most:
+            largest = self.largest()
+            self.clear()
+            self.update(largest)
+        value = self[key] = self._new()
+        return value
+
+    def largest(self) -> list[tuple[K, V]]:
+        """Return the `most` largest items, the largest first. Equal items are in the order in which they were added."""
+        return nlargest(self._most, self.items(), key=lambda item: self._size(item[1]))
