@@ -24,6 +24,7 @@ from twisted.internet.defer import Deferred
 
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.compat import NO_SESSION
 from scrapy_rep.scrapy_internals.downloads import PACE_META
 from scrapy_rep.settings import RepSettings
 
@@ -33,9 +34,9 @@ the meta can be copied, pickled and written as JSON."""
 
 # Keep Scrapy's middlewares and extensions from acting on the answer: scrapy-rep decides what an answer means.
 _META = {
+    **NO_SESSION,
     "allow_offsite": True,
     "autothrottle_dont_adjust_delay": True,
-    "dont_merge_cookies": True,
     "dont_obey_robotstxt": True,
     "dont_redirect": True,
     "dont_retry": True,

@@ -6,7 +6,8 @@ Each is Scrapy's own if it exists, else ours.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import scrapy.core.downloader
@@ -38,3 +39,6 @@ DownloadTimeoutError: type[Exception] = getattr(
 
 slot_clock: Callable[[], float] = time.monotonic if hasattr(scrapy.core.downloader, "monotonic") else time.time
 """The clock of a download slot's `lastseen`: monotonic seconds from Scrapy 2.16 on; before, seconds since the epoch."""
+
+NO_SESSION: Mapping[str, Any] = {"session": None} if find_spec("scrapy.sessions") else {"dont_merge_cookies": True}
+"""The request meta that keeps the crawl's cookies away from a request. `session` is in no release of Scrapy yet."""

@@ -9,8 +9,12 @@ from crawling import CrawlSpider, Releases, SlotByOrigin, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader import Downloader
+from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.http import Response
-from web import RULES, Web, answer
+from scrapy.http.cookies import CookieJar
+from web import RULES, Web, answer, redirect
+
+from scrapy_rep.fetching import request as fetching_request
 
 # 6430: the downloader backs out for one more reason, the size of all responses in memory.
 
@@ -64,3 +68,39 @@ async def test_requests_for_a_robots_txt_weigh_nothing(web: Web) -> None:
     settings = {"DOWNLOADER": SlotByOrigin, "CONCURRENT_REQUESTS": 4, "REP_FETCH_TIMEOUT": 20}
     result = await crawl(*urls, spider=Releases, dead=dead, healthy=15, settings=settings)
     assert (result.ends, len(result.pages), result.tracebacks) == (["no stall"], 75, [])
+
+
+# 7984: sessions. A request with the session None has no cookies but those in its attribute `cookies`.
+
+
+class Sessions(CookiesMiddleware):
+    def process_request(self, request: Request, **_: Any) -> Any:
+        assert "dont_merge_cookies" not in request.meta, "deprecated"
+        if request.meta.get("session", "main") is not None:
+            return super().process_request(request)
+        jar = CookieJar()
+        self._process_cookies(self._get_request_cookies(jar, request), jar=jar, request=request)
+        request.headers.pop("Cookie", None)
+        jar.add_cookie_header(request)
+        return None
+
+    def process_response(self, request: Request, response: Response, **_: Any) -> Any:
+        has_session = request.meta.get("session", "main") is not None
+        return super().process_response(request, response) if has_session else response
+
+
+@ensureDeferred
+async def test_cookies_are_kept_within_one_chain_of_redirects(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(fetching_request._META, "dont_merge_cookies", raising=False)
+    monkeypatch.setitem(fetching_request._META, "session", None)
+    to_itself = redirect("/robots.txt", 302, {"Set-Cookie": "seen=1; Path=/"})
+    site = web.robots([to_itself, redirect("/robots.txt", 302, {"Set-Cookie": "a=b=c"}), answer(RULES)])
+    settings = {"DOWNLOADER_MIDDLEWARES": {CookiesMiddleware: None, Sessions: 700}}
+    await crawl(Request(site.url("/a"), cookies={"mine": "1"}), settings=settings)
+    cookies = [(asked["target"], asked["headers"].get("Cookie")) for asked in site.requests]
+    assert [(target, set(text.split("; ")) if text else None) for target, text in cookies] == [
+        ("/robots.txt", None),
+        ("/robots.txt", {"seen=1"}),
+        ("/robots.txt", {"seen=1", "a=b=c"}),
+        ("/a", {"mine=1"}),
+    ]
