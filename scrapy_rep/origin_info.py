@@ -61,7 +61,7 @@ class OriginInfo:
 
     @property
     def received_at(self) -> float | None:
-        """When the stored answer came, or was last confirmed (304); None if no answer is stored."""
+        """When the stored answer came; None if no answer is stored."""
         return self.entry.stored.received_at if self.entry.stored is not None else None
 
     @property

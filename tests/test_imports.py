@@ -25,7 +25,7 @@ ROOT = Path(scrapy_rep.__file__).parent
 # The folders and modules of the package. Each imports from itself and from rows below its own.
 LAYERS = (
     ("scrapy_rep",),
-    ("addon", "commands", "sitemap_spider"),
+    ("addon", "commands"),
     ("middleware",),
     ("extensions", "waiting"),
     ("gate",),

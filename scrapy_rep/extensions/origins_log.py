@@ -14,16 +14,18 @@ from collections.abc import Iterator
 
 from scrapy import signals
 
+from scrapy_rep.clock import duration
 from scrapy_rep.exceptions import explanation
 from scrapy_rep.extensions import Extension
 from scrapy_rep.known_origins import LastResult
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol import words
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.status_policy import MARKUP
-from scrapy_rep.protocol.words import OriginKind, counted
+from scrapy_rep.protocol.words import AccessResult, OriginKind, counted
 from scrapy_rep.settings import MAX_BODY
-from scrapy_rep.signals import robots_known
+from scrapy_rep.signals import robots_known, robots_response
 
 # What exempts requests from robots.txt -> the stat that counts them.
 EXEMPT_BY = {"dont_obey_robotstxt": "rep/exempt/dont_obey_robotstxt", "REP_EXEMPT": "rep/exempt/setting"}
@@ -32,7 +34,12 @@ MAX_CAUSES = 5  # causes in the log line for each kind of origin
 
 class OriginsLog(Extension):
     def start(self) -> None:
+        self._replayed = 0
+        """The number of robots.txt files that a cache of the crawl has replayed."""
+        self._oldest: float | None = None
+        """The age in seconds of the oldest of these files that have a Date; None if none has."""
         self._crawler.signals.connect(self._robots_known, signal=robots_known)
+        self._crawler.signals.connect(self._answered, signal=robots_response)
         self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _robots_known(self, info: OriginInfo, before: LastResult | None, result: LastResult) -> None:
@@ -61,9 +68,19 @@ class OriginsLog(Extension):
                 {"url": info.address, "why": printable(info.why_no_rules)},
             )
 
+    def _answered(self, answer: Answer) -> None:
+        if answer.replayed and answer.access not in {AccessResult.UNREACHABLE, AccessResult.REDIRECT}:
+            self._replayed += 1
+            if answer.caching.date is not None:
+                self._oldest = max(self._oldest or 0.0, answer.ended_at - answer.caching.date)
+
     def _closed(self, reason: str) -> None:
         kinds = ", ".join(self._kinds()) or "none was needed"
         self._log.info("robots.txt of %s: %s", counted(self._gate.origins.by_kind.total(), "origin"), kinds)
+        if self._replayed:
+            age = "of unknown age" if self._oldest is None else f"{duration(self._oldest)} old"
+            files = counted(self._replayed, "robots.txt file")
+            self._log.info("A cache has replayed %s, which decided. The oldest is %s", files, age)
         exempt = {by: self._stats.get_value(stat, 0) for by, stat in EXEMPT_BY.items()}
         if any(exempt.values()):
             by = ", ".join(f"{number:,} by {by}" for by, number in exempt.items() if number)

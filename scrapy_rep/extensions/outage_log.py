@@ -2,8 +2,8 @@
 
 - Each of the first WARNED_OUTAGES outages is logged as a WARNING, and its end at INFO. Others are logged at DEBUG.
 - The first challenge is explained in a WARNING.
-- If requests were refused because of outages, a WARNING at the end of the crawl has their number, and names
-  three sites.
+- If requests were refused because of outages, a WARNING at the end of the crawl has their number, and names one site
+  for each of the three most frequent answers.
 """
 
 from __future__ import annotations

@@ -50,7 +50,6 @@ STOPPED = (
     "another component stopped the download (StopDownload); let its handler of bytes_received or headers_received skip"
     f" requests that have {ROBOTS_TXT_REQUEST!r} in their meta"
 )
-REPLAYED = Caching(no_store=True)
 MAX_CAUSE = 100  # characters of an exception in DROPPED, so that entries keep the whole text (MAX_TEXT)
 DROPPED = f"another middleware dropped the request (%s); let it pass requests with {ROBOTS_TXT_REQUEST!r} in their meta"
 
@@ -243,6 +242,7 @@ class Fetcher:
         is_proxied = bool((response.request or request).meta.get("proxy"))
         written = response.headers.get("Location") or b""
         location = url_of(response.url, written)
+        caching, is_replayed = caching_of(response.headers), "cached" in response.flags
         return Answer(
             url,
             status,
@@ -250,9 +250,10 @@ class Fetcher:
             body=response.body[: self._settings.body_limit + 1],
             location=location,
             malformed_location="" if location else shortened(written.decode("latin-1").strip()),
-            retry_after=retry_after(response.headers, now),
-            # A replay may be old, so it is used for the least time, and other crawlers do not get it.
-            caching=REPLAYED if "cached" in response.flags else caching_of(response.headers),
+            retry_after=0.0 if is_replayed else retry_after(response.headers, now),
+            # A replay may be old, so it is used for the least time.
+            caching=Caching(no_store=True, date=caching.date) if is_replayed else caching,
+            replayed=is_replayed,
             received_at=now,
             response_delay=request.meta.get("download_latency", 0.0),
             proxied=is_proxied,

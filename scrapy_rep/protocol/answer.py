@@ -18,7 +18,7 @@ class Answer:
     status: int | None = None
     """The HTTP status; None if there is no usable answer."""
     access: AccessResult = AccessResult.UNREACHABLE
-    """What the answer means (`status_policy.with_access`). A 304 to a conditional request is a SUCCESS."""
+    """What the answer means (`status_policy.with_access`)."""
     reason: str = ""
     """The answer in words, such as `HTTP 404`, or why there was no answer."""
     sign: str = ""
@@ -37,6 +37,8 @@ class Answer:
     """Whether the request took longer than REP_FETCH_TIMEOUT, so that there is no status."""
     noticed_late: bool = False
     """Whether the time-out was noticed much too late: the process was stopped, or busy. So the answer may have come."""
+    replayed: bool = False
+    """Whether a cache of the crawl, such as HttpCacheMiddleware, has replayed the answer. It may be old."""
     proxied: bool = False
     """Whether the request went through a proxy."""
     has_another_proxy: bool = False
@@ -48,7 +50,7 @@ class Answer:
     retry_after: float = 0.0
     """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
     caching: Caching = SILENT
-    """The caching headers of the answer. Those of a 304 are combined with those of the stored answer."""
+    """The caching headers of the answer."""
     received_at: float = 0.0
     """The time when the answer was received, in seconds since the epoch."""
     ended_at: float = 0.0
@@ -73,6 +75,7 @@ class Answer:
             self.sign,
             error=self.error,
             timed_out=self.timed_out,
+            replayed=self.replayed,
             proxied=self.proxied,
             dropped=self.dropped,
             is_fault=self.is_fault,
@@ -90,6 +93,11 @@ class Answer:
         if self.access is not AccessResult.UNREACHABLE or self.dropped or self.retry_after or self.sign:
             return False
         return not self.timed_out if self.status is None else self.status in range(500, 600)
+
+    @property
+    def is_no_proof(self) -> bool:
+        """Whether a failure says nothing about the site now, so that the request is repeated in any case."""
+        return self.noticed_late or self.replayed
 
     @property
     def is_of_site(self) -> bool:

@@ -11,7 +11,7 @@
 Most conversations have one round: find, ask along redirects (RFC 9309 2.3.1.2), end. If robots.txt is unreachable, and
 requests may wait for it, more rounds follow: `Outage.pause_at` says when. The last round decides about all requests
 that have waited. The first round repeats a request after RETRY_DELAY if the failure may soon be over. Any round repeats
-it through another proxy, or if a time-out was noticed much too late.
+it through another proxy, if a time-out was noticed much too late, or if a cache has replayed a failure.
 
 Two origins may redirect to the same URL. Each of them requests that URL itself, because the answer may depend on
 cookies, on the User-Agent, or on a token in the URL that works only once.
@@ -93,7 +93,7 @@ class Round:
     def shared(self) -> Entry | None:
         """What other crawls may know; None if the round says nothing about the site."""
         last = self.hops[-1] if self.hops else None
-        if last is None or not last.is_of_site:
+        if last is None or not last.is_of_site or any(hop.replayed for hop in self.hops):
             return None
         return self.policy.entry if last.status is not None else without_backoff(self.policy.entry)
 
@@ -147,7 +147,7 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
     """Request the URL: at once through another proxy if one has failed, and up to `retries` times more."""
     answer = yield ask
     seconds = answer.seconds
-    if answer.noticed_late:
+    if answer.is_no_proof:
         retries = max(retries, 1)
     while answer.access is AccessResult.UNREACHABLE:
         # A component may have dropped the request because of its proxy. But if the answer must be public, we may have
@@ -155,7 +155,7 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
         may_pass = answer.is_of_proxy or (answer.dropped and not ask.must_be_public)
         if may_pass and answer.has_another_proxy:
             pause = 0.0
-        elif retries and (answer.is_worth_a_retry or answer.noticed_late):
+        elif retries and (answer.is_worth_a_retry or answer.is_no_proof):
             retries, pause = retries - 1, RETRY_DELAY
         else:
             break
@@ -188,7 +188,11 @@ def _entry_after(origin: Origin, known: Entry | None, hops: Sequence[Answer], te
     last = hops[-1]
     if last.access is AccessResult.UNREACHABLE:
         return after_fetch(known, origin.robots_url, replace(last, seconds=sum(hop.seconds for hop in hops)))
-    return after_fetch(known, origin.robots_url, _response(hops, terms))
+    response, before = _response(hops, terms), known.stored if known is not None else None
+    if last.replayed and before is not None and not before.answer.replayed:
+        # A replay may be older than what was fetched. So that stays, for as long as the replay would be used.
+        response = replace(response, answer=before.answer, robots=before.robots, sha256=before.sha256)
+    return after_fetch(known, origin.robots_url, response)
 
 
 def _response(hops: Sequence[Answer], terms: Terms) -> StoredResponse:

@@ -26,15 +26,14 @@ class StoredResponse:
 
     answer: Answer
     """The last answer of the fetch (`Answer.remembered`): a SUCCESS, UNAVAILABLE or RESTRICTED. After too many
-    redirects, it has no status. Its `url` is the URL at the end of the redirects, and its validators (ETag,
-    Last-Modified) are for this URL. After a 304, it is the answer that the 304 confirmed, with the headers of both."""
+    redirects, it has no status. Its `url` is the URL at the end of the redirects."""
     received_at: float
-    """The time of the answer, or of the last 304 that confirmed it, in seconds since the epoch. In a chain of
+    """The time of the answer, or of the last replay that kept it in use, in seconds since the epoch. In a chain of
     redirects, the earliest such time."""
     fresh_until: float
     """The time when the answer expires, in seconds since the epoch: at most a day after `received_at`. In a chain of
     redirects, the earliest such time. It is at least LEAST_LIFETIME after the end of the fetch, unless
-    that time is more than a day after `received_at`, or the crawl's HTTP cache replayed an answer."""
+    that time is more than a day after `received_at`."""
     robots: RobotsTxt | None = None
     """The rules of a SUCCESS; None for any other answer."""
     forbids_stale: bool = False
@@ -185,9 +184,12 @@ def without_backoff(entry: Entry) -> Entry:
 
 def latest(known: Entry | None, stored: Entry | None) -> Entry | None:
     """Return the later one of this crawl's entry and the stored one. But an own outage, with its backoff, counts more
-    than a stored one without. An outage keeps the answer from before it, whichever crawl has that answer."""
+    than a stored one without, and a stored answer more than one that a cache replayed. An outage keeps the answer from
+    before it, whichever crawl has that answer."""
     if known is None or stored is None:
         return known or stored
+    if known.stored is not None and known.stored.answer.replayed and stored.stored is not None:
+        return stored
     is_own = known.outage is not None and stored.outage is not None and not stored.outage.has_backoff
     last = known if is_own else max(known, stored, key=last_fetched_at)
     older = stored if last is known else known

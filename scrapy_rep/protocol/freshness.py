@@ -7,7 +7,7 @@ from dataclasses import dataclass
 DAY = 24 * 3600.0  # seconds
 MAX_LIFETIME = DAY  # RFC 9309 2.4: not "for more than 24 hours"
 # An answer stays fresh for at least this many seconds after its fetch, even if REP_LIFETIME_MIN is 0, so that the
-# requests that waited can use it. (Not if the HTTP cache replayed it.)
+# requests that waited can use it.
 LEAST_LIFETIME = 60.0
 LAST_TENTH = 0.1  # the last part of an answer's lifetime, in which it is renewed before it expires
 

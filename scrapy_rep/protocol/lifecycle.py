@@ -94,58 +94,39 @@ class RobotsPolicy:
             return self.entry.stored.answer.access
         return AccessResult.UNAVAILABLE if self.basis is Basis.EVERYTHING_ALLOWED else AccessResult.UNREACHABLE
 
-    # What a verdict says about the fetch (`Verdict`).
-
-    @property
-    def robots_url(self) -> str:
-        """The URL of the origin's robots.txt, before any redirect."""
-        return self.entry.robots_url
-
-    @property
-    def answer_in_words(self) -> str:
-        """The last answer in words, such as `HTTP 200`, or why there was none."""
-        return self.entry.last.reason
-
-    @property
-    def final_url(self) -> str:
-        """The URL of the answer that decides, after all redirects; empty if it is unknown."""
-        stored = self.entry.stored
-        return stored.answer.url if stored is not None and self.basis is Basis.STORED else self.entry.last.url
-
-    @property
-    def received(self) -> Received | None:
-        """The stored answer that decides; None if no stored answer decides."""
-        stored = self.entry.stored
-        if stored is None or self.basis is not Basis.STORED:
-            return None
-        return Received(stored.answer.url, stored.received_at, stored.sha256)
-
-    @property
-    def error(self) -> Exception | None:
-        """The exception of the last request, if nothing is allowed because there was no response; else None."""
-        return self.entry.last.error if self.basis is Basis.NOTHING_ALLOWED else None
-
     def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
         """Return whether the crawler may fetch the URL, and why. The arguments are those of `RobotsTxt.verdict`.
 
         A URL is allowed only if its other readings are allowed, too (`readings`).
         """
-        verdict = self._verdict(url, product_token)
+        verdict, read_as = self._verdict(url, product_token), None
         for reading in other_readings(url) if verdict.allowed else ():
             other = self._verdict(reading, product_token)
             if not other.allowed:
-                return replace(other, read_as=reading)
-        return verdict
+                verdict, read_as = other, reading
+                break
+        entry = self.entry
+        stored = entry.stored if self.basis is Basis.STORED else None
+        return replace(
+            verdict,
+            read_as=read_as,
+            access=self.access,
+            robots_url=entry.robots_url,
+            final_url=stored.answer.url if stored is not None else entry.last.url,
+            answer=entry.last.reason,
+            received=Received(stored.answer.url, stored.received_at, stored.sha256) if stored is not None else None,
+            error=entry.last.error if self.basis is Basis.NOTHING_ALLOWED else None,
+        )
 
     def _verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
         """Return the verdict on the URL as it is written, without its other readings."""
         if self.robots is not None:
-            return self.robots.verdict(url, product_token, self)
+            return self.robots.verdict(url, product_token)
         if is_robots_txt(url):
-            return Verdict(True, VerdictReason.NOT_SUBJECT, policy=self)
+            return Verdict(True, VerdictReason.NOT_SUBJECT)
         # After a long outage everything is allowed, but the reason is still UNREACHABLE.
         reason = self.access if self.basis is Basis.STORED else AccessResult.UNREACHABLE
-        return Verdict(self.access is AccessResult.UNAVAILABLE, VerdictReason(reason.value), policy=self)
+        return Verdict(self.access is AccessResult.UNAVAILABLE, VerdictReason(reason.value))
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
         """Whether `verdict` allows the URL. This is faster than `verdict`."""

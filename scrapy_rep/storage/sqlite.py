@@ -37,6 +37,7 @@ ON CONFLICT (origin) DO UPDATE SET token = :token, until = :until WHERE token = 
 """
 PUT = "INSERT OR REPLACE INTO entries_1 (origin, octets, keep_until) VALUES (?, ?, ?)"
 RELEASE = "DELETE FROM leases_1 WHERE origin = ? AND token = ?"
+UNUSABLE = ("unable to open", "readonly")  # what SQLite says of a path that is a mistake in REP_STORAGE
 
 
 class SqliteStorage(Storage):
@@ -48,51 +49,61 @@ class SqliteStorage(Storage):
     answers_at_once = True
 
     def __init__(self, address: str, now: Callable[[], float] = time.time) -> None:
-        """`now` returns seconds since the epoch. Raises ValueError if the file cannot be used."""
-        path = path_of(address)
+        """`now` returns seconds since the epoch. Raises ValueError if the file cannot be opened or written."""
+        self._path = path = path_of(address)
         self._now = now
+        self._is_set_up = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # With isolation_level None, each statement is its own transaction.
             self._db = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
-            self._set_up()
+            self._set_up(ATTEMPTS)
         except (OSError, sqlite3.Error) as exc:
-            if "locked" not in str(exc):  # else each call fails, and the crawl goes on without the store
-                raise ValueError(f"{path} cannot be used ({exc}); delete it, or set it to another path") from None
+            # If the file is damaged or locked, each call fails, and the crawl goes on without the store.
+            if not hasattr(self, "_db") or any(text in str(exc) for text in UNUSABLE):
+                raise ValueError(f"{path} cannot be opened and written ({exc}); set it to another path") from None
 
     async def get(self, origin: str) -> bytes | None:
-        statement = "SELECT octets FROM entries_1 WHERE origin = ?"
-        row = self._db.execute(statement, (origin,)).fetchone()
+        row = self._execute("SELECT octets FROM entries_1 WHERE origin = ?", (origin,)).fetchone()
         return row[0] if row is not None and isinstance(row[0], bytes) else None
 
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
-        row = origin, entry, self._now() + lifetime
-        self._db.execute(PUT, row)
+        self._execute(PUT, (origin, entry, self._now() + lifetime))
 
     async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
         now = self._now()
         row = {"origin": origin, "token": token, "until": now + seconds, "now": now}
-        return self._db.execute(ACQUIRE, row).rowcount > 0
+        return self._execute(ACQUIRE, row).rowcount > 0
 
     async def release_lease(self, origin: str, token: str) -> None:
-        self._db.execute(RELEASE, (origin, token))
+        self._execute(RELEASE, (origin, token))
 
     async def close(self) -> None:
         self._db.close()
 
-    def _set_up(self) -> None:
+    def _execute(self, statement: str, row: tuple[object, ...] | dict[str, object]) -> sqlite3.Cursor:
+        """Execute the statement. An error names the file, so that the crawl's WARNING does."""
+        try:
+            if not self._is_set_up:
+                self._set_up(1)
+            return self._db.execute(statement, row)
+        except sqlite3.Error as exc:
+            raise type(exc)(f"{self._path}: {exc}") from None
+
+    def _set_up(self, attempts: int) -> None:
         """Create the tables, and delete entries and leases that have expired."""
-        for attempt in range(ATTEMPTS):
+        for attempt in range(attempts):
             try:
                 self._db.executescript(SCHEMA)
                 break
             except sqlite3.OperationalError as exc:
                 # If several processes create the file, all but one get this error, without a wait for the lock.
-                if "locked" not in str(exc) or attempt == ATTEMPTS - 1:
+                if "locked" not in str(exc) or attempt == attempts - 1:
                     raise
                 time.sleep(BUSY)
         self._db.execute("DELETE FROM entries_1 WHERE keep_until < ?", (self._now(),))
         self._db.execute("DELETE FROM leases_1 WHERE until < ?", (self._now(),))
+        self._is_set_up = True
 
 
 def path_of(address: str) -> Path:

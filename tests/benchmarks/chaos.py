@@ -97,7 +97,7 @@ class Chaos(TellsAll):
         self.pending.discard(request.meta["mark"])
 
     def idle(self) -> None:
-        if self.pending and not self.settings.getbool("REP_DROP_EARLY"):  # dropped early: no errback
+        if self.pending:
             self.notes.append(f"spider_idle while {len(self.pending)} requests were pending")
 
     def pause(self, seconds: float) -> None:
@@ -229,7 +229,7 @@ FOREIGN: dict[str, dict[str, Any]] = {
     "chaos.ReturnsNone": {},
     "chaos.ReturnsFalse": {},
     # With little memory, each request to a dead site would wait in the downloader for a fetch of its own.
-    "chaos.ForgetsIdle": {"REP_WAITING_MAX": 0, "REP_DROP_EARLY": False, "REP_MEMORY_OCTETS": 2**26},
+    "chaos.ForgetsIdle": {"REP_WAITING_MAX": 0, "REP_MEMORY_OCTETS": 2**26},
 }
 
 # What is drawn.
@@ -291,7 +291,6 @@ SETTINGS: dict[str, list[Any]] = {
     "REP_FETCH_RETRIES": [0, 1],
     "REP_WAITING_MAX": [1, 5, 1_000, 1_000],
     "REP_UNREACHABLE_WAIT": [0, 0, 2],
-    "REP_DROP_EARLY": [False, False, True],
 }
 ALWAYS = {
     "REP_FETCH_TIMEOUT": 1.5,
@@ -497,10 +496,8 @@ class Crawl:
             if number > 1:
                 yield f"request {self.told(mark)} ended {number} times"
         if self.draw.stop is None or self.draw.runs > 1:
-            refuses_early = self.draw.settings["REP_DROP_EARLY"]  # without an errback
             for mark in sorted(self.asked() - set(times), key=int):
-                if not (refuses_early and self.draw.pages[mark].is_forbidden):
-                    yield f"request {self.told(mark)} never ended"
+                yield f"request {self.told(mark)} never ended"
 
     def each_end(self) -> Iterator[str]:
         for mark, end in self.ends().items():

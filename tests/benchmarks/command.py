@@ -44,7 +44,7 @@ def main() -> None:
         (folder / "robots.txt").write_bytes(rules_of_a_site(RULES))
         asyncio.run(store(folder / "robots.db", origins))
         stored = ["-s", f"REP_STORAGE=sqlite://{folder}/robots.db"]
-        sources = {"--file": ["--file", "robots.txt"], "--cached": ["--cached", *stored], "storage, then fetch": stored}
+        sources = {"--file": ["--file", "robots.txt"], "storage": stored}
         head("by", "URLs", "lines a second", "with --json")
         for order, make in {"sorted by origin": sorted_by_origin, "in any order": in_any_order}.items():
             write_urls(folder / "urls.txt", make(origins, given.urls))

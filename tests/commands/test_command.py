@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from processes import PythonProcess, run_python, until
 from web import Web, answer, redirect
 
 from scrapy_rep.commands.urls import CHUNK
-from scrapy_rep.protocol.entry import entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.status_policy import CAUTIOUS
 
 RULES = """\
@@ -102,7 +99,7 @@ def test_exit_status_2_where_a_setting_is_wrong(offline: Path, options: list[str
     assert_wrong_usage(Ended(*options, *file, "https://example.com/", cwd=offline), told)
 
 
-@pytest.mark.parametrize("options", [[], ["--cached"], ["--forget"], ["-s", f"TWISTED_REACTOR={ANOTHER_REACTOR}"]])
+@pytest.mark.parametrize("options", [[], ["-s", f"TWISTED_REACTOR={ANOTHER_REACTOR}"]])
 def test_exit_status_2_where_the_storage_is_wrong(tmp_path: Path, options: list[str]) -> None:
     done = Ended("-s", "REP_STORAGE=sqlight:x", *options, "https://example.com/", cwd=tmp_path)
     assert_wrong_usage(done, "REP_STORAGE is 'sqlight:x'; set it to an address that begins with one of memory:")
@@ -119,9 +116,7 @@ def test_any_other_error_at_the_start_is_no_wrong_usage(project: Path) -> None:
     ("arguments", "told"),
     [
         ("", "give a URL, or '-' to read URLs from standard input"),
-        ("--forget", "give a URL, or '-' to read URLs from standard input"),
         ("--no-such-option https://example.com/", "unknown options: --no-such-option"),
-        ("--cached --forget /", "give --cached or --forget, not both"),
         ("- https://example.com/", "give URLs or '-', not both"),
         ("--input urls https://example.com/", "give URLs or --input, not both"),
         ("--input missing", "--input missing: No such file or directory"),
@@ -131,8 +126,6 @@ def test_any_other_error_at_the_start_is_no_wrong_usage(project: Path) -> None:
         ("--show -", "give --show or --input, not both"),
         ("--show=some /a", "argument --show: ignored explicit argument 'some'"),
         ("--json=yes /a", "argument --json: ignored explicit argument 'yes'"),
-        ("--forget --all https://example.com/", "give URLs or --all, not both"),
-        ("--all --cached", "--all needs --forget"),
         ("-a x=1 https://example.com/", "-a needs --spider"),
         ("-a x --spider s https://example.com/", "-a 'x': give NAME=VALUE"),
         ("--urls list", "unknown options: --urls; did you mean --input?"),
@@ -175,8 +168,6 @@ def test_standard_input_and_standard_error_may_be_closed_if_they_are_not_needed(
 def test_a_missing_scheme_is_shown_with_its_cure(tmp_path: Path) -> None:
     for url in ("example.com/a", "example.com:8443/a"):
         assert f"did you mean https://{url}?" in Ended(url, cwd=tmp_path).row("can't tell")
-    cached = Ended("--cached", "-s", f"REP_STORAGE=sqlite://{tmp_path}/db", "example.com/a", cwd=tmp_path)
-    assert "did you mean https://example.com/a?" in cached.row("can't tell")
     for url in ("no host", "mailto:a@b.example", "a@b.example"):
         assert "did you mean" not in Ended(url, cwd=tmp_path).row("can't tell")
     (tmp_path / "robots.txt").write_text("User-agent: *\n")
@@ -332,7 +323,7 @@ def test_its_settings_on_the_command_line_are_kept(web: Web, project: Path) -> N
     assert "Spider opened" in done.stderr
 
 
-@pytest.mark.parametrize("options", [[], ["--file", "robots.txt"], ["--cached"]])
+@pytest.mark.parametrize("options", [[], ["--file", "robots.txt"]])
 def test_exit_status_2_for_a_spider_that_is_not_there(project: Path, options: list[str]) -> None:
     done = Ended("--spider", "nosuch", *options, "https://example.com/", cwd=project)
     assert_wrong_usage(done, "--spider 'nosuch': there is no such spider; spiders: named, unheeding")
@@ -819,117 +810,6 @@ def test_by_purpose(web: Web, tmp_path: Path, from_file: bool) -> None:
     )
     by_settings = ["-s", "REP_PURPOSES=train-ai", "-s", "REP_PURPOSES_REFUSE=1"]
     assert Ended(*by_settings, *asked, cwd=tmp_path).status == 1, "as a crawl would"
-
-
-# --cached and --forget
-
-
-def test_cached_lists_and_judges_entries_without_a_request(web: Web, tmp_path: Path) -> None:
-    site, gone, down = web.robots(RULES), web.robots(answer(status=404)), web.robots(answer(status=503))
-    last = web.robots(redirect(site.robots_url))
-    store = [*QUICK, "-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite"]
-    empty = Ended(*store, "--cached", cwd=tmp_path)
-    assert (empty.status, empty.stderr) == (0, "")
-    assert empty.stdout == f"nothing is stored in sqlite://{tmp_path}/robots.sqlite\n"
-    assert Ended(*store, "--cached", "--json", cwd=tmp_path).stdout == ""
-    urls = [site.url("/private/a"), gone.url("/"), down.url("/"), last.url("/")]
-    assert Ended(*store, *urls, cwd=tmp_path).status == 3
-    asked = [len(s.requests) for s in (site, gone, down, last)]
-
-    listed = Ended(*store, "--cached", "--json", cwd=tmp_path)
-    assert listed.status == 0
-    assert {found["url"]: (found["allowed"], found["answer"], found["error"]) for found in listed.objects} == {
-        site.origin: (True, "HTTP 200", None),
-        gone.origin: (True, "HTTP 404", None),
-        down.origin: (False, "HTTP 503", None),
-        last.origin: (True, "HTTP 200", None),
-    }, "whether the front page is allowed"
-    as_text = Ended(*store, "--cached", cwd=tmp_path).stdout
-    assert f"{gone.origin}\n  robots.txt   {gone.robots_url}\n  answer       HTTP 404: no robots.txt, so" in as_text
-    assert f"  robots.txt   {last.robots_url}\n               -> {site.robots_url}\n" in as_text
-
-    judged = Ended(*store, "--cached", site.url("/private/a"), cwd=tmp_path)
-    assert (judged.status, judged.row("refused")) == (1, "by line 3, Disallow: /private/ (group of '*')")
-    unknown = Ended(*store, "--cached", "https://example.com/", "example.com", "data:,x", cwd=tmp_path)
-    assert unknown.status == 3
-    assert unknown.row("can't tell").startswith("REP_STORAGE has no entry of https://example.com")
-    assert [len(s.requests) for s in (site, gone, down, last)] == asked, "nobody is asked"
-
-
-def test_what_is_stored_and_past_its_time_decides_nothing(web: Web, tmp_path: Path) -> None:
-    site = web.robots(RULES)
-    store = [*QUICK, "-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite"]
-    assert Ended(*store, site.url("/private/a"), cwd=tmp_path).status == 1
-    with closing(sqlite3.connect(tmp_path / "robots.sqlite")) as database, database:
-        (octets,) = database.execute("SELECT octets FROM entries_1").fetchone()
-        entry = entry_from_bytes(octets, site.robots_url)
-        assert entry is not None
-        assert entry.stored is not None
-        old = replace(entry, stored=replace(entry.stored, fresh_until=entry.stored.received_at))
-        database.execute("UPDATE entries_1 SET octets = ?", (entry_to_bytes(old),))
-    judged = Ended(*store, "--cached", site.url("/private/a"), cwd=tmp_path)
-    assert judged.status == 3
-    assert "has expired" in judged.row("can't tell")
-    (listed,) = Ended(*store, "--cached", "--json", cwd=tmp_path).objects
-    assert (listed["allowed"], listed["answer"]) == (None, "HTTP 200")
-    assert "has expired" in listed["error"]
-
-
-def test_a_store_without_anything_is_named_without_its_password(project: Path) -> None:
-    (project / "own" / "store.py").write_text(
-        "from scrapy_rep.storage import Storage\n"
-        "class Empty(Storage):\n    def __init__(self, address):\n        pass\n"
-        "    async def get(self, origin):\n        return None\n"
-        "    async def put(self, origin, entry, lifetime):\n        pass\n"
-        "    async def forget(self, origin):\n        return False\n"
-        "    async def origins(self):\n        return []\n"
-    )
-    store = ["-s", "REP_STORAGE=own://me:secret@host/1", "-s", 'REP_STORAGES={"own": "own.store.Empty"}']
-    done = Ended("--cached", *store, cwd=project)
-    assert (done.status, done.stdout, done.stderr) == (0, "nothing is stored in own://me:...@host/1\n", "")
-
-
-def test_to_forget(web: Web, tmp_path: Path) -> None:
-    site = web.robots(RULES)
-    store = [*QUICK, "-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite"]
-    for _ in range(2):
-        assert Ended(*store, site.url("/"), cwd=tmp_path).status == 0
-    assert len(site.robots_requests) == 1, "it was stored"
-    forgotten = Ended(*store, "--forget", site.url("/any"), "https://example.com", cwd=tmp_path)
-    assert (forgotten.status, forgotten.stderr) == (0, "")
-    assert forgotten.row("forgotten") == ""
-    assert forgotten.stdout.splitlines()[-1] == "  not stored"
-    assert Ended(*store, "--cached", cwd=tmp_path).stdout.startswith("nothing is stored in sqlite:")
-    wrong = Ended(*store, "--forget", "--json", "example.com", site.url("/"), cwd=tmp_path)
-    assert wrong.status == 3
-    assert [found.get("forgotten") for found in wrong.objects] == [None, False]
-
-
-@pytest.mark.parametrize("options", [["--cached"], ["--forget", "https://example.com/"]])
-def test_without_a_storage_an_error_says_so(tmp_path: Path, options: list[str]) -> None:
-    done = Ended(*options, cwd=tmp_path)
-    assert done.status == 3
-    assert "REP_STORAGE (memory:) cannot be used" in done.stdout
-
-
-def test_a_stored_entry_that_cannot_be_read_is_cant_tell(web: Web, tmp_path: Path) -> None:
-    store = ["-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite"]
-    assert Ended(*QUICK, *store, web.robots(RULES).url("/"), cwd=tmp_path).status == 0
-    with closing(sqlite3.connect(tmp_path / "robots.sqlite")) as database, database:
-        database.execute("UPDATE entries_1 SET octets = x'ff00'")
-    done = Ended(*store, "--cached", cwd=tmp_path)
-    assert done.status == 0
-    assert done.row("can't tell") == "the entry is damaged, or was stored by another version of scrapy-rep"
-    (found,) = Ended(*store, "--cached", "--json", cwd=tmp_path).objects
-    assert (found["allowed"], found["error"]) == (None, done.row("can't tell"))
-
-
-def test_cached_reads_an_entry_beyond_the_default_limit(web: Web, tmp_path: Path) -> None:
-    site = web.robots(answer(RULES.encode() + b"#" * 1_500_000))
-    store = [*QUICK, "-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite", "-s", "REP_BODY_LIMIT=2000000"]
-    assert Ended(*store, site.url("/"), cwd=tmp_path).status == 0
-    (found,) = Ended(*store, "--cached", "--json", cwd=tmp_path).objects
-    assert (found["url"], found["error"]) == (site.origin, None)
 
 
 # What it costs every other command.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Ended, assert_wrong_usage
+from command import Ended
 from scrapy.robotstxt import ProtegoRobotParser
 from scrapy.settings import Settings
 from web import Web, answer, redirect
@@ -126,12 +126,6 @@ def test_several_tokens_which_scrapys_own_does_not_know(web: Web, tmp_path: Path
     done = Ended(*QUICK, "--agent", "NewsBot", "--agent", "Other", site.url("/drafts/a"), cwd=tmp_path)
     assert done.row(OURS) == "the same"
     assert len(site.robots_requests) == 2, "each middleware asks for it"
-
-
-@pytest.mark.parametrize("other", ["--cached", "--forget"])
-def test_what_is_stored_is_not_compared(tmp_path: Path, other: str) -> None:
-    done = Ended("--compare", other, "https://example.com/", cwd=tmp_path)
-    assert_wrong_usage(done, f"give --compare or {other}, not both")
 
 
 @pytest.mark.parametrize("url", ["data:,x", "s3://bucket/x", "file:///x"])

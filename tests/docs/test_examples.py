@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,6 @@ async def test_by_hand_is_the_same_as_the_add_on(block: Block, web: Web) -> None
     crawler = (await crawl_with(block, site, site.url("/"))).crawler
     there = (crawler.get_downloader_middleware(m) for m in (RepMiddleware, RepDecodingMiddleware, RobotsTxtMiddleware))
     assert [middleware is not None for middleware in there] == [True, True, False]
-    assert crawler.settings["DOWNLOAD_HANDLERS"] == {"ftp": "scrapy_rep.fetching.ftp.RepFTPDownloadHandler"}
 
 
 @pytest.mark.parametrize(
@@ -191,15 +191,21 @@ def test_the_command_prints_what_stands_below_it(block: Block, web: Web, tmp_pat
     assert done.returncode == (1 if refused_or_changed else 0)
 
 
-def test_the_storage_is_listed_and_forgotten(web: Web, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mark", ["delete-from-sqlite", "delete-from-redis"])
+def test_an_entry_is_deleted(web: Web, tmp_path: Path, request: pytest.FixtureRequest, mark: str) -> None:
+    program, *arguments = shlex.split(marked(mark))
+    if shutil.which(program) is None:
+        pytest.skip(f"needs {program}")
     site = web.robots(marked("robots.txt"))
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = settings\n")
     (tmp_path / "settings.py").write_text(f"{SETTINGS[0].text}\n{settings_with('REP_STORAGE').text}")
-    cached, forget = (
-        shlex.split(line.replace(EXAMPLE, site.origin)) for line in marked("storage-commands").splitlines()
-    )
-    run_scrapy(["scrapy", "robots", site.url("/")], tmp_path)
-    assert (tmp_path / ".scrapy" / "robots.db").exists()
-    assert site.origin in run_scrapy(cached, tmp_path).stdout
-    assert "forgotten" in run_scrapy(forget, tmp_path).stdout
-    assert site.origin not in run_scrapy(cached, tmp_path).stdout
+    address = request.getfixturevalue("redis_server").url if "redis" in mark else "sqlite:robots.db"
+    delete = [word.replace(EXAMPLE, site.origin).replace("redis://localhost:6379/0", address) for word in arguments]
+
+    def fetched() -> int:
+        run_scrapy(["scrapy", "robots", "-s", f"REP_STORAGE={address}", site.url("/")], tmp_path)
+        return len(site.robots_requests)
+
+    assert (fetched(), fetched()) == (1, 1)
+    subprocess.run([program, *delete], cwd=tmp_path, check=True)
+    assert fetched() == 2

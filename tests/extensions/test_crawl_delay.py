@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlSpider, crawl
-from installed_scrapy import HAS_THROTTLER
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader import Downloader
@@ -35,12 +34,7 @@ def gaps(*sites: Site) -> list[float]:
 
 def delay_of(crawler: Any) -> float:
     """The delay between requests to the only host of a crawl."""
-    if HAS_THROTTLER:
-        scopes = crawler.throttler._scope_managers.values()
-        delays = {scope.get_base_delay() for scope in scopes}
-    else:
-        delays = {slot.delay for slot in crawler.engine.downloader.slots.values()}
-    (delay,) = delays
+    (delay,) = {slot.delay for slot in crawler.engine.downloader.slots.values()}
     assert isinstance(delay, float)
     return delay
 
@@ -168,8 +162,6 @@ async def test_the_delay_is_read_from_the_groups_of_the_crawlers_token(web: Web)
 
 @ensureDeferred
 async def test_the_delay_is_set_again_for_a_new_slot(web: Web) -> None:
-    if HAS_THROTTLER:
-        return  # a throttler has no new scope for a site, but after 100,000 others
     site = web.robots(robots(DELAY))
     delays: list[float] = []
 
@@ -190,10 +182,6 @@ async def test_the_delay_is_set_again_for_a_new_slot(web: Web) -> None:
     assert min(gaps(site)[2:]) >= DELAY, "except for the first gap: Scrapy has dropped the time of the last request"
 
 
-needs_slots = pytest.mark.skipif(HAS_THROTTLER, reason="with a throttler, no request stays in the queue")
-
-
-@needs_slots
 @pytest.mark.parametrize("from_queue", [False, True], ids=["they-wait-at-the-door", "they-come-from-the-queue"])
 @ensureDeferred
 async def test_a_site_with_a_delay_takes_two_places(web: Web, from_queue: bool) -> None:
@@ -228,7 +216,6 @@ class OneProxyForEach:
             request.meta["download_slot"] = request.url
 
 
-@needs_slots
 @ensureDeferred
 async def test_requests_that_a_middleware_moves_to_other_slots_take_all_places(web: Web) -> None:
     site = web.site({"/robots.txt": answer(robots(0)), "*": answer("page", delay=0.05)})

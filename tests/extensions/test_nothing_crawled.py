@@ -99,9 +99,8 @@ async def test_a_page_that_came_is_a_crawl(web: Web, tmp_path: Path, where: str)
         assert result.denied == []
 
 
-@pytest.mark.parametrize("early", [False, True])
 @ensureDeferred
-async def test_a_request_that_fails_otherwise_was_not_refused(web: Web, early: bool) -> None:
+async def test_a_request_that_fails_otherwise_was_not_refused(web: Web) -> None:
     site = web.site({"/robots.txt": answer(RULES), "/gone": answer(kind="reset")})
 
     class Again(CrawlSpider):
@@ -110,8 +109,7 @@ async def test_a_request_that_fails_otherwise_was_not_refused(web: Web, early: b
             if failure.request.url.endswith("/gone"):
                 yield from (self.prepared(site.url(f"/private/{n}")) for n in range(3))
 
-    settings = {"REP_DROP_EARLY": early}
-    result = await crawl(site.url("/private"), site.url("/gone"), spider=Again, settings=settings)
+    result = await crawl(site.url("/private"), site.url("/gone"), spider=Again)
     assert list(result.failed) == [site.url("/gone")]
     assert result.denied == []
 

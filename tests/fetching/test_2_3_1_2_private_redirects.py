@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 import scrapy
 from crawling import crawl
-from processes import REACTORS
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.http import Response
+from scrapy.http import Response, TextResponse
 from twisted.internet import defer, reactor
 from twisted.internet.base import BlockingResolver
 from twisted.internet.protocol import Factory, Protocol
@@ -323,28 +322,22 @@ async def test_handlers_do_not_see_the_answer_of_a_private_host_to_a_public_chai
 # Handlers that do not tell the address of an answer.
 
 
-@pytest.mark.parametrize("reactor", REACTORS)
-def test_what_no_answer_tells_is_looked_up(reactor: str) -> None:
-    pytest.importorskip("scrapy.core.downloader.handlers.base")
-    from no_addresses import HANGS, process_without_addresses  # noqa: PLC0415 - older releases of Scrapy lack the base
+@ensureDeferred
+async def test_the_answer_of_a_handler_that_tells_no_address_is_only_read_as_rules(web: Web) -> None:
+    """The name is public and its address private: nobody tells (docs/limits.md)."""
+    urls = ["http://public.test/", "http://public.test/private"]
+    result = await crawl(*urls, settings={"DOWNLOAD_HANDLERS": {"http": TellsNoAddress}})
+    assert list(result.pages) == urls[:1]
+    assert result.refused[urls[1]].verdict.final_url == "http://intranet.test/r.txt"
 
-    urls = [f"http://{host}/{path}" for host in ("public.test", "staging.test", HANGS) for path in ("", "private")]
-    settings = {"REP_FETCH_TIMEOUT": 2, **REACTORS[reactor]}
-    with process_without_addresses(urls, settings) as process:
-        ended = process.ended()
-    assert ended.complaints == []
-    assert ended.by_url == {
-        "http://public.test/": "RobotsUnreachable",
-        "http://public.test/private": "RobotsUnreachable",
-        "http://staging.test/": "HTTP 200",
-        "http://staging.test/private": "ForbiddenByRobots",
-        f"http://{HANGS}/": "HTTP 200",
-        f"http://{HANGS}/private": "ForbiddenByRobots",
-    }
-    assert next(end["url"] for end in ended.ends) != f"http://{HANGS}/", "a look-up that hangs holds nothing else up"
-    why = next(end["why"] for end in ended.ends if end["end"] == "RobotsUnreachable")
-    assert why.endswith("a public host redirected to 10.0.0.1, which is private (REP_REDIRECT_PRIVATE))")
-    lines = ended.log.splitlines()
-    assert lines.count("asked for http://intranet.test/r.txt") == 1, "only for staging.test, which is private, too"
-    looked_up = sorted(line.removeprefix("looked up ") for line in lines if line.startswith("looked up"))
-    assert looked_up == [HANGS, "intranet.test", *["public.test"] * 2, "staging.test"]
+
+class TellsNoAddress:
+    lazy = False
+
+    async def download_request(self, request: Request) -> Response:
+        if request.url == "http://public.test/robots.txt":
+            return Response(request.url, 301, {"Location": "http://intranet.test/r.txt"})
+        return TextResponse(request.url, body=b"user-agent: *\ndisallow: /private", encoding="utf-8")
+
+    async def close(self) -> None:
+        pass

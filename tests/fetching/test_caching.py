@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import logging
+import sqlite3
+from contextlib import closing
 from datetime import datetime, timezone
 from email.utils import format_datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
-from crawling import ADDON, BUILTIN, Crawl, CrawlSpider, Time, crawl, in_turn, with_clock
+from crawling import ADDON, BUILTIN, Crawl, Time, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
-from scrapy import Request, signals
+from scrapy import Request
+from scrapy.http import Response
 from web import RULES, Route, Site, Web, answer, redirect
 
 from scrapy_rep import AccessResult
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
 
-ETAG = {"ETag": '"1"'}
 HOUR, DAY = 3600.0, 24 * 3600.0
 DOWN = answer(status=503)
 
@@ -99,73 +101,17 @@ async def test_an_expired_404_is_requested_again(web: Web) -> None:
     assert short(await ends(site, time, 1.7 * HOUR, 0.4 * HOUR)) == "++-"
 
 
-# Revalidation.
-
-
 @ensureDeferred
-async def test_4_3_1_validators_are_sent_and_a_304_freshens(web: Web) -> None:
-    validators = {**ETAG, "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"}
-    site, time = web.robots([answer(RULES, headers=validators), answer(status=304)]), Time()
-    result = await ends(site, time, DAY, 0.5 * DAY, DAY)
-    assert short(result) == "----"
-    first, second, third = (request["headers"] for request in site.robots_requests)
-    assert not {"If-None-Match", "If-Modified-Since"} & set(first)
-    for headers in (second, third):
-        assert (headers["If-None-Match"], headers["If-Modified-Since"]) == ('"1"', "Sun, 06 Nov 1994 08:49:37 GMT")
-    assert result.stats["rep/revalidated"] == 2
-    assert result.stats["rep/access/success"] == 3
-
-
-@ensureDeferred
-async def test_4_3_4_a_304_has_its_own_lifetime(web: Web) -> None:
-    freshens = answer(status=304, headers={"Cache-Control": "max-age=7200", "ETag": '"2"'})
-    site, time = web.robots([answer(RULES, headers={"Last-Modified": "x"}), freshens, DOWN]), Time()
-    await ends(site, time, DAY, 1.7 * HOUR, 0.4 * HOUR)
-    assert [request["headers"].get("If-None-Match") for request in site.robots_requests] == [None, None, '"2"']
-
-
-@ensureDeferred
-async def test_4_3_3_a_success_replaces_the_stored_answer(web: Web) -> None:
-    site, time = web.robots([answer(RULES, headers=ETAG), answer("User-agent: *\nDisallow: /other")]), Time()
-    assert short(await ends(site, time, DAY)) == "-+"
-
-
-@ensureDeferred
-async def test_an_unrequested_304_is_an_error_of_the_server(web: Web) -> None:
+async def test_a_304_is_an_error_of_the_server(web: Web) -> None:
     site = web.robots(answer(status=304))
     result = await ends(site, Time(), path="/")
     assert short(result) == "u"
     assert len(site.robots_requests) == 1
 
 
-@pytest.mark.parametrize(
-    "confused", [answer(status=304, headers={"ETag": '"2"'}), answer(status=412)], ids=["4.3.4-another-etag", "412"]
-)
-@ensureDeferred
-async def test_a_server_that_confuses_its_validators_is_asked_without_them(web: Web, confused: Route) -> None:
-    site = web.robots([answer(RULES, headers=ETAG), confused, answer("User-agent: *\nDisallow: /other")])
-    assert short(await ends(site, Time(), DAY)) == "-+"
-    assert [request["headers"].get("If-None-Match") for request in site.robots_requests] == [None, '"1"', None]
-
-
-@ensureDeferred
-async def test_validators_are_sent_to_the_url_that_they_came_from(web: Web) -> None:
-    """If the redirect leads to another URL later, the validators of the first URL are not sent to it."""
-    routes: dict[str, Route | list[Route]] = {
-        "/robots.txt": [answer(status=302, headers={"Location": f"/{to}"}) for to in ("a", "a", "b")],
-        "/a": [answer(RULES, headers=ETAG), answer(status=304)],
-        "/b": answer(RULES, headers=ETAG),
-    }
-    site = web.site(routes)
-    assert short(await ends(site, Time(), DAY, DAY)) == "---"
-    asked = [(r["target"], r["headers"].get("If-None-Match")) for r in site.requests]
-    plain = ("/robots.txt", None)
-    assert asked == [plain, ("/a", None), plain, ("/a", '"1"'), plain, ("/b", None)]
-
-
 @ensureDeferred
 async def test_in_the_last_tenth_of_the_lifetime_a_refresh_delays_no_request(web: Web) -> None:
-    site, time = web.robots([answer(RULES, headers=ETAG), answer(status=304)]), Time()
+    site, time = web.robots(RULES), Time()
     result = await ends(site, time, 0.89 * DAY, 0.02 * DAY, 0.5 * DAY, path="/")
     assert short(result) == "++++"
     assert site.targets in (
@@ -239,110 +185,183 @@ def replaying(tmp_path: Path, **more: Any) -> dict[str, Any]:
     return {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path), **more}
 
 
-async def recorded(web: Web, tmp_path: Path, time: Time, then: list[Route], **headers: str) -> Site:
-    """An origin whose rules are in HttpCacheMiddleware's cache. `then` has its later answers."""
-    said = {"Date": http_date(time), **{name.replace("_", "-"): value for name, value in headers.items()}}
-    site = web.robots([answer(RULES, headers=said), *then])
-    assert short(await ends(site, time, **replaying(tmp_path))) == "-"
-    return site
+CACHED: dict[str, Route] = {
+    "200": answer(RULES),
+    "404": answer(status=404),
+    "403": answer(status=403),
+    "410": answer(status=410),
+    "HTML": answer("<!doctype html><p>Welcome", headers={"Content-Type": "text/html"}),
+    "redirect-loop": redirect("/robots.txt"),
+}
+LOST = {"200": 1}
+"""How many of the two pages the rules forbid."""
+
+
+class NoNetwork:
+    """A download handler for `http`."""
+
+    lazy = False
+
+    async def download_request(self, _request: Request) -> Response:
+        raise OSError("no network")
+
+    async def close(self) -> None:
+        pass
+
+
+class OwnCache:
+    """A cache of a project: it knows nothing of `dont_cache`."""
+
+    kept: ClassVar[dict[str, Response]] = {}
+
+    def process_request(self, request: Request) -> Response | None:
+        found = self.kept.get(request.url)
+        return None if found is None else found.replace(flags=["cached"], request=request)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        self.kept.setdefault(request.url, response)
+        return response
+
+
+async def recorded(site: Site, **settings: Any) -> list[str]:
+    """Crawl two pages, so that a cache has them and the robots.txt. Return their URLs."""
+    urls = [site.url("/"), site.url("/private")]
+    result = await crawl(*urls, settings={**settings, "REP_DRY_RUN": True})
+    assert len(result.pages) == 2
+    return urls
+
+
+def own_cache(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setattr(OwnCache, "kept", {})
+    return {"DOWNLOADER_MIDDLEWARES": {OwnCache: 900}}
+
+
+@pytest.mark.parametrize("network", ["up", "down", "site-down"])
+@pytest.mark.parametrize("robots", [ADDON, BUILTIN], ids=["rep", "builtin"])
+@pytest.mark.parametrize("name", CACHED)
+@ensureDeferred
+async def test_a_cached_robots_txt_of_any_age_decides(
+    web: Web, tmp_path: Path, name: str, robots: dict[str, Any], network: str
+) -> None:
+    site, time = web.robots(CACHED[name]), Time()
+    urls = await recorded(site, **replaying(tmp_path))
+    site.change("/robots.txt", DOWN)
+    requests, time.now = len(site.requests), time.now + 300 * DAY
+    settings = replaying(tmp_path, REP_UNREACHABLE_WAIT=30, REP_FETCH_RETRIES=1)
+    if network == "down":
+        settings["DOWNLOAD_HANDLERS"] = {"http": NoNetwork}
+    obeys = {**robots, **with_clock(time)} if robots is ADDON else robots
+    result = await crawl(*urls, settings=settings, robots=obeys)
+    assert list(result.pages) == urls[: 2 - LOST.get(name, 0)]
+    assert len(site.requests) == requests
+    assert time.slept == []
+    assert result.messages(logger="scrapy_rep") == []
 
 
 @ensureDeferred
-async def test_the_age_of_a_replay_begins_at_its_date(web: Web, tmp_path: Path) -> None:
+async def test_one_line_says_how_old_the_oldest_replay_is(web: Web, tmp_path: Path) -> None:
+    now = Time().now
+    ages = {"a": HOUR, "b": 300 * DAY + HOUR}
+    sites = [web.robots(answer(RULES, headers={"Date": http_date(Time(), age)})) for age in ages.values()]
+    urls = [url for site in sites for url in await recorded(site, **replaying(tmp_path))]
     time = Time()
-    site = await recorded(web, tmp_path, time, [answer("User-agent: *\nDisallow: /other")])
-    time.now += 10 * HOUR
-    assert short(await ends(site, time, 11 * HOUR, **replaying(tmp_path))) == "--"
-    assert len(site.robots_requests) == 1
-    time.now = Time().now + 10 * HOUR
-    assert short(await ends(site, time, 14 * HOUR, **replaying(tmp_path))) == "-+"
-    assert len(site.robots_requests) == 2
+    assert time.now == now
+    result = await crawl(*urls, settings=replaying(tmp_path), robots=with_clock(time))
+    lines = [line for line in result.messages(logging.INFO, "scrapy_rep") if "cache" in line]
+    assert lines == ["A cache has replayed 2 robots.txt files, which decided. The oldest is 7,201 h old"]
+
+
+@ensureDeferred
+async def test_a_replay_is_used_for_the_least_time_whatever_its_headers_say(web: Web, tmp_path: Path) -> None:
+    site, time = web.robots(answer(RULES, headers={"Cache-Control": "max-age=80000"})), Time()
+    await recorded(site, **replaying(tmp_path))
+    site.change("/robots.txt", answer("User-agent: *\nDisallow: /other"))
+    requests = len(site.robots_requests)
+    assert short(await ends(site, time, 0.9 * HOUR - 1, 0.11 * HOUR + 1, **replaying(tmp_path))) == "--+"
+    assert len(site.robots_requests) == requests + 1
 
 
 @ensureDeferred
 async def test_a_replay_of_a_body_that_was_cut_at_the_limit_has_its_rules(web: Web, tmp_path: Path) -> None:
-    site, time = web.robots(answer(RULES + "#" * 1_000_000, headers={"Date": http_date(Time())})), Time()
+    site, time = web.robots(answer(RULES + "#" * 1_000_000)), Time()
     for _ in range(2):
         assert short(await ends(site, time, **replaying(tmp_path))) == "-"
     assert len(site.robots_requests) == 1
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [
+        answer(status=503),
+        answer(status=503, headers={"Retry-After": "3600"}),
+        answer(status=429),
+        answer(status=403, headers={"cf-mitigated": "challenge"}),
+    ],
+    ids=["503", "Retry-After", "429", "challenge"],
+)
 @ensureDeferred
-async def test_a_replay_over_24_hours_old_is_fetched_again_once(web: Web, tmp_path: Path) -> None:
-    time = Time()
-    site = await recorded(web, tmp_path, time, [answer("User-agent: *\nDisallow: /other")])
-    time.now += 25 * HOUR
-    assert short(await ends(site, time, HOUR, HOUR, **replaying(tmp_path))) == "+++"
-    assert len(site.robots_requests) == 2
+async def test_a_replayed_failure_is_requested_from_the_site(web: Web, tmp_path: Path, failure: Route) -> None:
+    site, time = web.robots([failure, failure, answer(RULES)]), Time()
+    settings = replaying(tmp_path, REP_FETCH_RETRIES=0)
+    assert short(await ends(site, time, **settings)) == "u"
+    site.change("/robots.txt", answer(RULES))
+    requests = len(site.robots_requests)
+    assert short(await ends(site, time, **settings)) == "-"
+    assert len(site.robots_requests) == requests + 1
 
 
+@pytest.mark.parametrize(
+    "date", [None, "Sun, 06 Nov 1994 08:49:37 GMT", "yesterday"], ids=["none", "old", "unreadable"]
+)
 @ensureDeferred
-async def test_an_old_replay_is_revalidated_and_no_304_gets_into_the_http_cache(web: Web, tmp_path: Path) -> None:
-    time = Time()
-    site = await recorded(web, tmp_path, time, [answer(status=304)], ETag='"1"')
-    for _ in range(2):
-        time.now += 25 * HOUR
-        assert short(await ends(site, time, **replaying(tmp_path))) == "-"
-    assert [request["headers"].get("If-None-Match") for request in site.robots_requests] == [None, '"1"', '"1"']
-
-
-@ensureDeferred
-async def test_every_conditional_request_bypasses_the_http_cache(web: Web, tmp_path: Path) -> None:
-    """This includes the request for a robots.txt of another origin, to which a redirect leads."""
-    target, time = web.robots([answer(RULES, headers=ETAG), answer(status=304)]), Time()
-    source = web.robots(redirect(target.robots_url))
-    past: list[bool] = []
-
-    def reached(request: Request) -> None:
-        if "If-None-Match" in request.headers:
-            past.append(request.meta.get("dont_cache", False))
-
-    class ThenTheOther(CrawlSpider):
-        async def failed(self, failure: Any) -> AsyncIterator[Request]:
-            super().failed(failure)
-            if len(self.crawl.refused) == 1:
-                time.now += DAY
-                yield self.prepared(source.url("/private"))
-
-    result = await crawl(
-        target.url("/private"),
-        spider=ThenTheOther,
-        robots=with_clock(time),
-        settings=replaying(tmp_path),
-        prepare=lambda crawler: crawler.signals.connect(reached, signal=signals.request_reached_downloader),
-    )
-    assert len(result.refused) == 2
-    assert past == [True]
+async def test_a_cache_of_the_project_may_replay_robots_txt(
+    web: Web, monkeypatch: pytest.MonkeyPatch, date: str | None
+) -> None:
+    site, settings = web.robots(answer("user-agent: *\ndisallow: /other\n")), own_cache(monkeypatch)
+    urls = await recorded(site, **settings)
+    robots = OwnCache.kept[site.robots_url]
+    robots.headers.pop("Date", None)
+    if date is not None:
+        robots.headers["Date"] = date
+    requests = len(site.requests)
+    result = await crawl(*urls, settings=settings)
+    assert list(result.pages) == urls
+    assert len(site.requests) == requests
+    age = " old" if date is not None and "1994" in date else " of unknown age"
+    (line,) = [line for line in result.messages(logging.INFO, "scrapy_rep") if "cache has" in line]
+    assert line.endswith(age)
 
 
 @ensureDeferred
-async def test_an_old_replay_is_obeyed_as_stale_rules_in_an_outage(web: Web, tmp_path: Path) -> None:
-    time = Time()
-    site = await recorded(web, tmp_path, time, [DOWN])
-    time.now += 25 * HOUR
-    result = await ends(site, time, **replaying(tmp_path))
-    assert short(result) == "-"
-    assert result.stats["rep/cache/stale"] == 1
+async def test_a_replay_is_not_stored(web: Web, tmp_path: Path) -> None:
+    site, store = web.robots(RULES), {"REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite"}
+    urls = await recorded(site, **replaying(tmp_path))
+    requests = len(site.robots_requests)
+    result = await crawl(*urls, settings={**store, **replaying(tmp_path)})
+    assert (len(result.refused), len(site.robots_requests)) == (1, requests)
+    await crawl(*urls, settings=store)
+    assert len(site.robots_requests) == requests + 1
+    await crawl(*urls, settings=store)
+    assert len(site.robots_requests) == requests + 1
 
 
 @ensureDeferred
-async def test_a_replayed_failure_does_not_count_as_an_outage(web: Web, tmp_path: Path) -> None:
-    site, time = web.robots([DOWN, answer(RULES)]), Time()
-    assert short(await ends(site, time, **replaying(tmp_path))) == "u"
-    time.now += HOUR
-    assert short(await ends(site, time, **replaying(tmp_path))) == "-"
-
-
-@ensureDeferred
-async def test_with_httpcache_ignore_missing_a_replay_of_any_age_is_used(web: Web, tmp_path: Path) -> None:
-    time = Time()
-    site = await recorded(web, tmp_path, time, [DOWN], ETag='"1"', Cache_Control="max-age=60")
-    time.now += 300 * DAY
-    offline = replaying(tmp_path, HTTPCACHE_IGNORE_MISSING=True)
-    result = await ends(site, time, 23 * HOUR, 3 * DAY, **offline)
-    assert short(result) == "---"
-    assert len(site.robots_requests) == 1
-    assert "rep/cache/stale" not in result.stats
+async def test_a_replay_replaces_no_fetched_answer(web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in REP_STORAGE nor in memory, even if it has expired."""
+    time, site = Time(), web.robots("user-agent: *\ndisallow: /other\n")
+    store, cache = {"REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite"}, own_cache(monkeypatch)
+    await recorded(site, **cache)
+    site.change("/robots.txt", answer(RULES))
+    assert short(await ends(site, time, **store)) == "-"
+    with closing(sqlite3.connect(tmp_path / "rep.sqlite")) as db:
+        (before,) = db.execute("SELECT octets FROM entries_1").fetchall()
+        time.now += 2 * DAY
+        robots = with_clock(time)
+        robots["DOWNLOADER_MIDDLEWARES"] |= cache["DOWNLOADER_MIDDLEWARES"]
+        result = await crawl(site.url("/private"), spider=in_turn(time, 2 * DAY), robots=robots, settings=store)
+        assert short(result) == "--"
+        assert len(site.robots_requests) == 2
+        assert db.execute("SELECT octets FROM entries_1").fetchall() == [before]
 
 
 @pytest.mark.parametrize("robots", [ADDON, BUILTIN], ids=["rep", "builtin"])

@@ -1,4 +1,4 @@
-"""Verdicts on requests that are not scheduled yet: `RepMiddleware.verdict` and REP_DROP_EARLY."""
+"""Verdicts on requests that are not scheduled yet: `RepMiddleware.verdict`. And requests that are repeated."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from crawling import ADDON, BUILTIN, CrawlSpider, Time, close_spider, crawl, forbidden, is_fetching, with_clock
 from pytest_twisted import ensureDeferred
-from scrapy import Request, signals
-from scrapy.crawler import Crawler
+from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
@@ -174,47 +173,12 @@ async def test_without_the_middleware_the_error_names_the_cure(robots: dict[str,
     assert [end[-len(cure) :] for end in ends] == [cure]
 
 
-# REP_DROP_EARLY.
-
-
-class Follows(CrawlSpider):
-    """Follows two links of each start page."""
-
-    def parse(self, response: Response, **_: Any) -> Any:
-        super().parse(response)
-        if response.url.endswith("/start"):
-            yield self.prepared(response.urljoin("/page"))
-            yield self.prepared(response.urljoin("/private"))
-
-
-def scheduled(urls: list[str]) -> Any:
-    def prepare(crawler: Crawler) -> None:
-        crawler.signals.connect(note, signal=signals.request_reached_downloader)
-        crawler.stats.set_value("test/urls", 0)
-
-    def note(request: Request) -> None:
-        urls.append(request.url)
-
-    return prepare
-
-
-@pytest.mark.parametrize("early", [True, False])
-@ensureDeferred
-async def test_a_forbidden_request_to_a_known_origin_is_not_queued(web: Web, early: bool) -> None:
-    site = web.robots(FOR_TWO)
-    result = await crawl(site.url("/start"), spider=Follows, settings={"REP_DROP_EARLY": early})
-    assert sorted(result.pages) == [site.url("/page"), site.url("/start")]
-    assert result.stats["scheduler/enqueued"] == (2 if early else 3)
-    assert result.stats.get("rep/dropped/early") == (1 if early else None)
-    assert result.stats["rep/dropped/rule"] == result.stats["robotstxt/forbidden"] == 1
-    assert list(result.refused) == ([] if early else [site.url("/private")]), "Scrapy does not call the errback"
-    assert result.tracebacks == []
+# Requests that are repeated.
 
 
 @pytest.mark.parametrize("dont_filter", [False, True])
-@pytest.mark.parametrize("early", [True, False])
 @ensureDeferred
-async def test_a_repeated_request_is_refused_once(web: Web, early: bool, dont_filter: bool) -> None:
+async def test_a_repeated_request_is_refused_once(web: Web, dont_filter: bool) -> None:
     site = web.robots(FOR_TWO)
 
     class Repeats(CrawlSpider):
@@ -222,46 +186,9 @@ async def test_a_repeated_request_is_refused_once(web: Web, early: bool, dont_fi
             for _number in range(5):
                 yield self.prepared(Request(site.url("/private"), dont_filter=dont_filter))
 
-    # The first request is refused when robots.txt becomes known, so it is not dropped early.
     start = [Request(site.url("/private")), Request(site.url("/start"))]
-    result: Any = await crawl(*start, spider=Repeats, settings={"REP_DROP_EARLY": early})
+    result: Any = await crawl(*start, spider=Repeats)
     refusals = 1 + 5 * dont_filter
     assert result.stats["rep/dropped/rule"] == result.stats["robotstxt/forbidden"] == refusals
     why = forbidden(f"{site.robots_url}, line 2, group of '*': Disallow: /private")
     assert len([m for m in result.messages(logging.DEBUG) if m.startswith(why)]) == refusals
-    assert result.stats.get("rep/dropped/early", 0) == (refusals - 1 if early else 0)
-
-
-@ensureDeferred
-async def test_a_request_to_an_unknown_origin_is_scheduled(web: Web) -> None:
-    site = web.robots(FOR_TWO)
-    result = await crawl(site.url("/private"), settings={"REP_DROP_EARLY": True})
-    assert list(result.refused) == [site.url("/private")]
-
-
-@ensureDeferred
-async def test_a_request_that_an_outage_forbids_is_scheduled(web: Web) -> None:
-    down, site = web.robots(answer(status=503)), web.site()
-
-    class Later(CrawlSpider):
-        def failed(self, failure: Any) -> Any:
-            super().failed(failure)
-            if failure.request.url.endswith("/start"):
-                yield self.prepared(down.url("/later"))
-
-    result = await crawl(site.url("/"), down.url("/start"), spider=Later, settings={"REP_DROP_EARLY": True})
-    assert sorted(result.refused) == [down.url("/later"), down.url("/start")]
-
-
-@ensureDeferred
-async def test_a_request_that_is_exempt_is_not_dropped(web: Web) -> None:
-    site = web.robots(FOR_TWO)
-
-    class Exemptions(CrawlSpider):
-        def parse(self, response: Response, **_: Any) -> Any:
-            super().parse(response)
-            if response.url.endswith("/start"):
-                yield self.prepared(Request(site.url("/private"), meta={"dont_obey_robotstxt": True}))
-
-    result = await crawl(site.url("/start"), spider=Exemptions, settings={"REP_DROP_EARLY": True})
-    assert len(result.pages) == 2

@@ -9,7 +9,6 @@ import pytest
 from crawling import CrawlSpider, Time, crawl, forbidden, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request
-from scrapy.http import Response
 from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware
@@ -56,21 +55,6 @@ async def test_a_dry_run_does_not_log_that_an_outage_refuses_requests(web: Web) 
     _on, outage, summary = result.messages()
     assert "Requests to this site would be refused without REP_DRY_RUN (RFC 9309 2.3.1.4)" in outage
     assert "1 request would have been refused" in summary
-
-
-@ensureDeferred
-async def test_a_dry_run_drops_nothing_early(web: Web) -> None:
-    site = web.robots(RULES)
-
-    class Follows(CrawlSpider):
-        def parse(self, response: Response, **_: Any) -> Any:
-            super().parse(response)
-            if response.url.endswith("/"):
-                yield self.prepared(site.url("/private"))
-
-    settings = {"REP_DRY_RUN": True, "REP_DROP_EARLY": True}
-    result = await crawl(site.url("/"), spider=Follows, settings=settings)
-    assert len(result.pages) == 2
 
 
 # REP_EXEMPT.

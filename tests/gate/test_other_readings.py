@@ -92,7 +92,7 @@ async def test_a_url_whose_other_form_is_forbidden_is_not_sent(web: Web, handler
     assert result.refused.keys() == set(map(site.url, paths))
 
 
-@pytest.mark.parametrize("setting", [{}, {"REP_DROP_EARLY": True}, {"REP_EVIDENCE": True}], ids=str)
+@pytest.mark.parametrize("setting", [{}, {"REP_EVIDENCE": True}], ids=str)
 @ensureDeferred
 async def test_the_verdict_method_gives_the_same_verdict(web: Web, setting: dict[str, Any]) -> None:
     site = web.site({"/robots.txt": answer(RULES)})

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from doc_pages import first_names
-from installed_scrapy import HAS_THROTTLER
 from scrapy import Request, Spider
 from scrapy.core.downloader import Downloader
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
@@ -58,16 +57,7 @@ class SlotByOrigin(Downloader):
         return urlparse_cached(request).netloc
 
 
-if HAS_THROTTLER:
-    from scrapy.throttler import Throttler  # type: ignore[import-not-found]
-
-    class ScopeByOrigin(Throttler):  # type: ignore[misc]
-        def get_scopes(self, request: Request) -> str:
-            return urlparse_cached(request).netloc
-
-    BY_ORIGIN: dict[str, Any] = {"THROTTLER": ScopeByOrigin}
-else:
-    BY_ORIGIN = {"DOWNLOADER": SlotByOrigin}
+BY_ORIGIN: dict[str, Any] = {"DOWNLOADER": SlotByOrigin}
 """Settings that give each origin of the test web its own delays and limits, as other hosts have."""
 
 

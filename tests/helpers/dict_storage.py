@@ -28,12 +28,6 @@ class DictStorage(Storage):
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
         self.entries[origin] = entry
 
-    async def forget(self, origin: str) -> bool:
-        return self.entries.pop(origin, None) is not None
-
-    async def origins(self) -> list[str]:
-        return sorted(self.entries)
-
 
 REAL_TIME = Clock(time.time, time.monotonic, asyncio.sleep)
 

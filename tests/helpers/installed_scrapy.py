@@ -10,8 +10,7 @@ from importlib.util import find_spec
 
 import scrapy
 import scrapy.exceptions
-from scrapy import Request, Spider
-from scrapy.crawler import Crawler
+from scrapy import Request
 from scrapy.settings import default_settings
 from twisted._version import __version__ as twisted_version
 
@@ -37,9 +36,6 @@ CAN: dict[str, bool] = {
     "take a CONCURRENT_REQUESTS of 0 for no limit": scrapy.version_info >= (2, 18),
 }
 
-
-HAS_THROTTLER = hasattr(Crawler(Spider), "throttler")
-"""Whether Scrapy has a throttler in place of download slots, as a later Scrapy has."""
 
 _MODULE = "scrapy.core.downloader.handlers"
 HANDLERS: dict[str, str] = {

@@ -5,7 +5,6 @@ Each test is a list of answers. Crawl tests show only that a crawl holds such a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +18,6 @@ from scrapy_rep.protocol.freshness import DAY, Caching
 from scrapy_rep.protocol.lifecycle import Refetch
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import Outage
-from scrapy_rep.protocol.redirect_target import LookUp
 from scrapy_rep.protocol.status_policy import RFC9309
 from scrapy_rep.protocol.terms import Terms
 from scrapy_rep.protocol.words import AccessResult
@@ -47,7 +45,7 @@ class Talk:
     """Plays the servers and the clock of one conversation.
 
     Each request takes `took` seconds, after it has waited for its turn for `turn` seconds. `found`: the entry of
-    another crawler. `names`: host -> its addresses.
+    another crawler.
     """
 
     def __init__(
@@ -58,28 +56,23 @@ class Talk:
         found: Entry | None = None,
         took: float = 0.0,
         turn: float = 0.0,
-        names: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.asked: list[Ask] = []
-        self.looked_up: list[str] = []
         self.times: list[float] = []
         """When each request was made, in seconds since the beginning."""
         self.rounds: list[Round] = []
         self._answers = [*answers]
         self._now, self._took, self._turn = NOW, took, turn
-        self._found, self._names = found, names or {}
+        self._found = found
         steps = conversation(ORIGIN, known, NOW, terms)
         step: Any = next(steps)
         while not (isinstance(step, Round) and step.pause is None):
             step = steps.send(self._result(step, terms))
         self.rounds.append(step)
 
-    def _result(self, step: Find | Ask | LookUp | Round, terms: Terms) -> Any:
+    def _result(self, step: Find | Ask | Round, terms: Terms) -> Any:
         if isinstance(step, Find):
             return Found(step.known or self._found, is_to_fetch=True, at=self._now)
-        if isinstance(step, LookUp):
-            self.looked_up.append(step.host)
-            return self._names.get(step.host, ())
         if isinstance(step, Round):
             self.rounds.append(step)
             self._now += step.pause or 0.0
@@ -90,7 +83,7 @@ class Talk:
         received = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         self._now += self._took
         received = replace(received, url=step.url, seconds=self._took, ended_at=self._now)
-        if received.status is not None and not received.replayed:
+        if received.status is not None:
             received = replace(received, received_at=self._now)
         return replace(with_meaning(received, step, terms), has_another_proxy=received.has_another_proxy)
 
@@ -216,8 +209,7 @@ def test_redirects_that_end_unreachable(answers: list[Answer], reason: str) -> N
 
 def test_a_host_that_redirects_to_itself_is_not_from_public_to_private() -> None:
     elsewhere = [to("http://a.example/robots.txt"), to("https://a.example:8443/r.txt"), rules(address="10.0.0.1")]
-    talk = Talk(*elsewhere)
-    assert (talk.allows, talk.looked_up) == (BY_RULES, [])
+    assert Talk(*elsewhere).allows == BY_RULES
 
 
 def test_a_host_may_redirect_back_to_the_first_host() -> None:
@@ -225,47 +217,37 @@ def test_a_host_may_redirect_back_to_the_first_host() -> None:
     assert talk.allows == BY_RULES
 
 
-A, B = "a.example", "b.example"
-TO_B = to(f"https://{B}/")
+TO_B = to("https://b.example/")
 
 
 @pytest.mark.parametrize(
-    ("answers", "names", "looked_up", "allows", "asked"),
+    ("redirect", "address", "allows"),
     [
-        pytest.param([TO_B, rules(address="10.0.0.2")], {A: ["10.0.0.1"]}, [A], BY_RULES, 2, id="private-to-private"),
-        pytest.param([TO_B, rules(address="10.0.0.2")], {A: ["192.0.66.1"]}, [A, B], NONE, 2, id="the-answer-tells"),
-        pytest.param([TO_B, rules()], {A: ["192.0.66.1", "10.0.0.1"]}, [A, B], BY_RULES, 2, id="one-public-address"),
-        pytest.param([TO_B, rules()], {B: ["192.0.66.1", "fd00::1"]}, [A, B], NONE, 1, id="one-private-address"),
-        pytest.param([TO_B, rules()], {}, [A, B], BY_RULES, 2, id="names-without-addresses"),
-        pytest.param([replace(TO_B, address="192.0.66.1"), rules()], {B: ["10.0.0.1"]}, [], BY_RULES, 2, id="told"),
-        pytest.param([replace(TO_B, proxied=True), rules()], {B: ["10.0.0.1"]}, [], BY_RULES, 2, id="a-proxy"),
-        pytest.param([to("https://192.0.66.1/"), rules()], {}, [A], BY_RULES, 2, id="to-an-address"),
+        pytest.param(replace(TO_B, address="10.0.0.1"), "10.0.0.2", BY_RULES, id="private-to-private"),
+        pytest.param(replace(TO_B, address="192.0.66.1"), "10.0.0.2", NONE, id="public-to-private"),
+        pytest.param(TO_B, "10.0.0.2", NONE, id="unknown-to-private"),
+        pytest.param(TO_B, None, BY_RULES, id="no-answer-tells"),
+        pytest.param(replace(TO_B, proxied=True), None, BY_RULES, id="a-proxy"),
     ],
 )
-def test_addresses_that_no_answer_has_told_are_looked_up(
-    answers: list[Answer], names: dict[str, list[str]], looked_up: list[str], allows: list[bool], asked: int
+def test_an_answer_must_be_public_after_a_redirect_from_a_public_host(
+    redirect: Answer, address: str | None, allows: list[bool]
 ) -> None:
-    talk = Talk(*answers, names=names, terms=replace(TERMS, unreachable_wait=0.0))
-    assert (talk.looked_up, talk.allows, len(talk.asked)) == (looked_up, allows, asked)
+    talk = Talk(redirect, rules(address=address), terms=replace(TERMS, unreachable_wait=0.0))
+    assert (talk.allows, len(talk.asked)) == (allows, 2)
+
+
+def test_an_answer_that_was_dropped_has_no_backoff_of_seconds() -> None:
+    outage = Talk(TO_B, rules(address="10.0.0.1")).entry.outage
+    assert outage is not None
+    assert outage.answer.reason == "a public host redirected to 10.0.0.1, which is private (REP_REDIRECT_PRIVATE)"
+    assert outage.fetch_again_at == NOW + HOUR, "as after a request that was dropped"
 
 
 def test_an_answer_from_a_private_address_is_not_asked_for_through_a_proxy() -> None:
     redirect = replace(TO_B, address="192.0.66.1")
     talk = Talk(redirect, rules(address="10.0.0.2", has_another_proxy=True), rules(proxied=True), terms=RETRIES)
     assert (len(talk.asked), talk.allows) == (2, NONE)
-
-
-def test_a_private_address_that_was_looked_up_is_the_reason() -> None:
-    talk = Talk(TO_B, names={B: ["10.0.0.1"]})
-    outage = talk.entry.outage
-    assert outage is not None
-    assert outage.answer.reason == "a public host redirected to 10.0.0.1, which is private (REP_REDIRECT_PRIVATE)"
-    assert outage.fetch_again_at == NOW + HOUR, "as after a request that was dropped"
-
-
-def test_with_redirect_private_nothing_is_looked_up() -> None:
-    talk = Talk(TO_B, rules(), terms=replace(TERMS, redirect_private=True))
-    assert (talk.allows, talk.looked_up) == (BY_RULES, [])
 
 
 def test_redirect_private_follows_to_private_hosts() -> None:
@@ -525,14 +507,12 @@ def test_stale_rules_decide_so_requests_do_not_wait() -> None:
     assert (talk.times, talk.allows) == ([0], BY_RULES)
 
 
-# Confirmation (RFC 9111 4.3).
-
-ETAG = Caching(etag='"1"')
+# What is known before.
 
 
-def copy_of(until: float, caching: Caching = ETAG, url: str = ROBOTS) -> StoredResponse:
+def copy_of(until: float) -> StoredResponse:
     robots = parse(RULES.decode())
-    answer = Answer(url, 200, AccessResult.SUCCESS, "HTTP 200", caching=caching)
+    answer = Answer(ROBOTS, 200, AccessResult.SUCCESS, "HTTP 200")
     return StoredResponse(answer, NOW - DAY, until, robots, sha256="1" * 64)
 
 
@@ -547,66 +527,48 @@ def test_an_entry_keeps_what_an_answer_means_and_not_its_body(answer: Answer) ->
     assert (last.body, last.address, last.retry_after) == (b"", None, 0.0)
 
 
-def test_a_stored_answer_is_confirmed() -> None:
-    talk = Talk(status(304, caching=Caching(max_age=7_200.0)), known=KNOWN)
-    (ask,) = talk.asked
-    assert (ask.validators, ask.was_requested_before) == (ETAG, True)
-    stored, last = talk.entry.stored, talk.rounds[-1]
+# A cache of the crawl.
+
+REPLAY = Caching(no_store=True, date=NOW - 300 * DAY)
+
+
+def test_a_replay_decides_for_the_least_time_and_is_not_shared() -> None:
+    talk = Talk(rules(replayed=True, caching=REPLAY))
+    stored = talk.entry.stored
     assert stored is not None
-    assert (last.is_confirmed, stored.robots, stored.sha256) == (True, KNOWN.stored and KNOWN.stored.robots, "1" * 64)
-    assert (stored.received_at, stored.fresh_until, stored.answer.caching.etag) == (NOW, NOW + 7_200, '"1"')
+    assert (talk.allows, len(talk.asked), stored.fresh_until) == (BY_RULES, 1, NOW + HOUR)
+    assert talk.rounds[-1].shared is None
+    assert Talk(to("https://a.example/r", replayed=True), rules()).rounds[-1].shared is None, (
+        "after a replayed redirect"
+    )
 
 
 @pytest.mark.parametrize(
-    ("answers", "known", "validators"),
-    [
-        pytest.param([status(304, caching=Caching(etag='"2"')), rules()], KNOWN, [ETAG, None], id="another-etag"),
-        pytest.param([status(412), rules()], KNOWN, [ETAG, None], id="412"),
-        pytest.param([rules()], KNOWN, [ETAG], id="a-new-answer"),
-        pytest.param([rules()], Entry(ROBOTS, copy_of(NOW - 1, Caching())), [None], id="no-validators"),
-        pytest.param(
-            [to("https://b.example/"), rules()],
-            Entry(ROBOTS, copy_of(NOW - 1, url="https://b.example/")),
-            [None, ETAG],
-            id="validators-of-another-url",
-        ),
-    ],
+    "failure",
+    [status(503), status(503, retry_after=60.0), status(429), status(403, sign="Cloudflare"), status(301)],
 )
-def test_when_the_server_is_asked_for_confirmation(
-    answers: Sequence[Answer], known: Entry, validators: list[Caching | None]
-) -> None:
-    talk = Talk(*answers, known=known)
-    assert [ask.validators for ask in talk.asked] == validators
-    assert not talk.rounds[-1].is_confirmed
-    assert talk.allows == BY_RULES
-
-
-def test_the_time_of_an_answer_that_confirms_nothing_counts_against_the_wait() -> None:
-    known = Entry(ROBOTS, replace(copy_of(until=NOW - 1), forbids_stale=True))
-    talk = Talk(status(412), status(503), known=known, took=1.0)
-    assert talk.times == [0, 1, 5, 15, 30], "rounds begin after 0, 5, 15 and 30 seconds"
-
-
-# The crawl's HTTP cache.
-
-
-@pytest.mark.parametrize(
-    ("replay", "repeated"),
-    [
-        pytest.param(rules(replayed=True, received_at=NOW - HOUR / 2), [False], id="fresh"),
-        pytest.param(rules(replayed=True, received_at=NOW - 2 * DAY), [False, True], id="too-old"),
-        pytest.param(status(503, replayed=True, received_at=NOW), [False, True], id="a-failure"),
-        pytest.param(rules(replayed=True, offline=True, received_at=NOW), [False], id="offline"),
-        pytest.param(
-            status(503, replayed=True, offline=True, received_at=NOW), [False], id="a-failure-in-an-offline-crawl"
-        ),
-    ],
-)
-def test_a_replay_that_cannot_decide_is_requested_past_the_http_cache(replay: Answer, repeated: list[bool]) -> None:
+def test_a_replayed_failure_is_requested_past_the_cache(failure: Answer) -> None:
+    replay = replace(failure, replayed=True, caching=REPLAY)
     talk = Talk(replay, rules(), terms=replace(TERMS, unreachable_wait=0.0))
-    assert [ask.was_requested_before for ask in talk.asked] == repeated
-
-
-def test_rules_that_were_replayed_too_late_are_obeyed_if_the_server_is_down() -> None:
-    talk = Talk(rules(replayed=True, received_at=NOW - 2 * DAY), status(503))
+    assert [ask.was_requested_before for ask in talk.asked] == [False, True]
     assert talk.allows == BY_RULES
+    assert len(Talk(replay, terms=replace(TERMS, unreachable_wait=0.0)).asked) == 2, "only once"
+
+
+@pytest.mark.parametrize(("known", "allows"), [(None, ALL), (Entry(ROBOTS, copy_of(until=NOW - 1)), BY_RULES)])
+def test_a_replay_replaces_no_fetched_answer(known: Entry | None, allows: list[bool]) -> None:
+    """A cache that knows no `dont_cache` replays an old file without rules."""
+    talk = Talk(status(404, replayed=True, caching=REPLAY), known=known)
+    assert (talk.allows, len(talk.asked)) == (allows, 1)
+    stored = talk.entry.stored
+    assert stored is not None
+    assert stored.fresh_until == NOW + HOUR
+    assert Talk(status(404, replayed=True, caching=REPLAY), known=talk.entry).allows == allows, "nor later"
+
+
+def test_a_fetched_answer_replaces_a_replay() -> None:
+    known = Talk(status(404, replayed=True, caching=REPLAY)).entry
+    assert known.stored is not None
+    talk = Talk(rules(), known=replace(known, stored=replace(known.stored, fresh_until=NOW - 1)))
+    assert talk.allows == BY_RULES
+    assert talk.rounds[-1].shared is talk.entry

@@ -27,7 +27,7 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.words import AccessResult
 
 URL = "https://example.com/robots.txt"
-CACHING = Caching(max_age=60.0, expires=5.0, date=1.0, age=2.0, no_cache=True, etag='"é"', last_modified="then")
+CACHING = Caching(max_age=60.0, expires=5.0, date=1.0, age=2.0, no_cache=True)
 OUTAGE = Outage(Answer(URL, 503, reason="HTTP 503", ended_at=2.0), since=1.0, failures=2, fetch_again_at=7.5)
 
 octets = st.binary(max_size=300)
@@ -50,6 +50,7 @@ copies = st.builds(
         access=st.sampled_from([AccessResult.UNAVAILABLE, AccessResult.RESTRICTED]),
         reason=st.text(max_size=20),
         caching=st.sampled_from([CACHING, Caching()]),
+        replayed=st.booleans(),
     ),
     robots=st.none() | robots,
     received_at=times,
@@ -234,3 +235,14 @@ def test_an_own_outage_with_its_backoff_counts_more_than_a_stored_one_without() 
     assert latest(own, later) is later
     assert latest(None, later) is later
     assert latest(own, None) is own
+
+
+def test_a_stored_answer_counts_more_than_a_replay() -> None:
+    assert ENTRY.stored is not None
+    replayed = replace(ENTRY.stored, answer=replace(ENTRY.stored.answer, replayed=True), received_at=9.0)
+    own, stored = Entry(URL, replayed), Entry(URL, ENTRY.stored)
+    assert latest(own, stored) is stored
+    assert latest(own, None) is own
+    assert latest(replace(own, outage=OUTAGE), stored) is stored
+    outage = Entry(URL, outage=replace(OUTAGE, answer=Answer(URL, ended_at=20.0)))
+    assert latest(own, outage) == replace(outage, stored=replayed)

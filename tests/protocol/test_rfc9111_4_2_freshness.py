@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy.http import Headers
 
-from scrapy_rep.fetching.headers import MAX_VALIDATOR, cache_control, caching_of, delta_seconds, http_date
+from scrapy_rep.fetching.headers import cache_control, caching_of, delta_seconds, http_date
 from scrapy_rep.protocol.freshness import (
     MAX_LIFETIME,
-    SILENT,
     Caching,
     fresh_until,
     freshness_lifetime,
@@ -165,13 +164,7 @@ def test_a_text_that_is_no_date_is_read_as_none(date: str) -> None:
     assert http_date(date) is None
 
 
-def test_validators_are_kept_as_sent_unless_they_are_huge() -> None:
-    fields = headers(("ETag", ' W/"a b" '), ("Last-Modified", "whenever"))
-    assert (caching_of(fields).etag, caching_of(fields).last_modified) == ('W/"a b"', "whenever")
-    assert caching_of(headers(("ETag", "x" * (MAX_VALIDATOR + 1)))) == SILENT
-
-
-@given(st.dictionaries(st.sampled_from(["Cache-Control", "Expires", "Date", "Age", "ETag"]), st.binary(max_size=200)))
+@given(st.dictionaries(st.sampled_from(["Cache-Control", "Expires", "Date", "Age"]), st.binary(max_size=200)))
 def test_reading_never_raises(fields: dict[str, bytes]) -> None:
     until = fresh_until(caching_of(Headers(fields)), NOW, HOUR)
     assert NOW + HOUR <= until <= NOW + DAY

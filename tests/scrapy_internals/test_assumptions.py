@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from inspect import getsource
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import scrapy.signals
 import scrapy.utils.asyncio
 from crawling import CrawlSpider, close_spider, crawl
 from in_loop import in_loop
-from installed_scrapy import HAS_THROTTLER
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.commands import check, fetch, parse, shell
@@ -251,8 +249,6 @@ async def test_what_is_downloaded_is_active(web: Web) -> None:
 
 @ensureDeferred
 async def test_a_request_that_leaves_the_queue_of_its_slot_is_not_sent(web: Web) -> None:
-    if HAS_THROTTLER:
-        return
     site = web.site(HELD)
     first, second = Request(site.url("/held")), Request(site.url("/held"))
 
@@ -274,8 +270,6 @@ async def test_a_request_that_leaves_the_queue_of_its_slot_is_not_sent(web: Web)
 
 @ensureDeferred
 async def test_a_download_slot_has_a_delay_that_counts_from_when_it_was_last_seen(web: Web) -> None:
-    if HAS_THROTTLER:
-        return
     site = web.site()
 
     async def look(engine: Any) -> None:
@@ -291,32 +285,6 @@ async def test_a_download_slot_has_a_delay_that_counts_from_when_it_was_last_see
     await look_inside(look)
     first, second = site.requests
     assert second["began"] - first["ended"] >= 0.3
-
-
-@ensureDeferred
-async def test_a_scope_of_the_throttler_has_a_delay_and_the_time_of_its_next_request(web: Web) -> None:
-    if not HAS_THROTTLER:
-        return
-    site = web.site()
-
-    async def look(engine: Any) -> None:
-        request, throttler = Request(site.url("/1")), engine.crawler.throttler
-        await engine.download_async(request)
-        assert throttler.get_scopes_key(request) == "127.0.0.1"
-        assert throttler.get_applied_scopes(request) == list(throttler._scope_managers) == ["127.0.0.1"]
-        assert throttler.get_scope_load("127.0.0.1") == 0.0
-        scope = throttler.get_scope_manager("127.0.0.1")
-        assert 0 <= time.monotonic() - scope._last_seen < 30
-        assert (scope.get_base_delay(), scope._jitter) == (0.0, 0.5)
-        scope.set_concurrency(1)
-        scope.set_base_delay(0.3)
-        scope._jitter, scope._next_allowed_time = 0.0, time.monotonic() + 0.3
-        for number in (2, 3):
-            await engine.download_async(Request(site.url(f"/{number}")))
-
-    await look_inside(look)
-    times = [request["began"] for request in site.requests]
-    assert min(later - earlier for earlier, later in pairwise(times)) >= 0.25
 
 
 # The sitemap spider.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import scrapy.core.engine
 from crawling import BY_ORIGIN, Crawl, CrawlSpider, close_spider, crawl
-from installed_scrapy import HANDLERS, HAS_THROTTLER
+from installed_scrapy import HANDLERS
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader import Downloader, Slot
@@ -31,40 +31,19 @@ NO_DOOR = "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS
 # Since Scrapy 2.19 the engine has the scheduler, too.
 NO_SCHEDULER = [] if hasattr(ExecutionEngine, "scheduler") else [NO_DOOR]
 
-# These parts are hidden in a Scrapy without a throttler, and in one with a throttler.
-SLOTS: list[tuple[type, str, list[str]]]
-if HAS_THROTTLER:
-    from scrapy.throttler import ThrottlingScopeManager  # type: ignore[import-not-found]
-
-    SLOTS = [
-        *(
-            (ThrottlingScopeManager, name, [COSTS["Downloader.slots"]])
-            for name in ("set_base_delay", "_next_allowed_time")
-        ),
-        (
-            DownloaderAwarePriorityQueue,
-            "_slot_stats",
-            [COSTS["DownloaderAwarePriorityQueue._downloader_interface"]],
-        ),
-    ]
-else:
-    SLOTS = [
-        (Downloader, "slots", [COSTS["Downloader.slots"]]),
-        (Slot, "delay", [COSTS["Downloader.slots"]]),
-        (Slot, "lastseen", [COSTS["Downloader.slots"]]),
-        (Slot, "queue", [COSTS["Slot.queue"]]),
-        (
-            DownloaderAwarePriorityQueue,
-            "_downloader_interface",
-            [COSTS["DownloaderAwarePriorityQueue._downloader_interface"]],
-        ),
-    ]
-
 # The class, the name in it that we do not find, and how the WARNINGs begin.
 HIDDEN: list[tuple[type, str, list[str]]] = [
     (Downloader, "active", [COSTS["Downloader.needs_backout"]]),
     (Downloader, "total_concurrency", [COSTS["Downloader.needs_backout"]]),
-    *SLOTS,
+    (Downloader, "slots", [COSTS["Downloader.slots"]]),
+    (Slot, "delay", [COSTS["Downloader.slots"]]),
+    (Slot, "lastseen", [COSTS["Downloader.slots"]]),
+    (Slot, "queue", [COSTS["Slot.queue"]]),
+    (
+        DownloaderAwarePriorityQueue,
+        "_downloader_interface",
+        [COSTS["DownloaderAwarePriorityQueue._downloader_interface"]],
+    ),
     (EngineSlot, "close", [COSTS["ExecutionEngine._slot.close"]]),
     (EngineSlot, "nextcall", [COSTS["ExecutionEngine._slot.nextcall"]]),
     (EngineSlot, "scheduler", NO_SCHEDULER),
@@ -179,5 +158,4 @@ async def test_with_a_downloader_that_counts_itself_a_warning_says_what_is_lost(
 
 def test_every_part_with_a_cost_is_hidden_once() -> None:
     said = {message for *_, costs in HIDDEN for message in costs} | {cost for *_, cost in HIDDEN_IN_HANDLERS}
-    # A request that is cancelled leaves a throttler by itself.
-    assert said == {NO_DOOR, *COSTS.values()} - ({COSTS["Slot.queue"]} if HAS_THROTTLER else set())
+    assert said == {NO_DOOR, *COSTS.values()}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 from crawling import CrawlSpider, Releases, SlotByOrigin, crawl
 from pytest_twisted import ensureDeferred
-from scrapy import Request
+from scrapy import Request, Spider
 from scrapy.core.downloader import Downloader
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.http import Response
@@ -15,6 +16,7 @@ from scrapy.http.cookies import CookieJar
 from web import RULES, Web, answer, redirect
 
 from scrapy_rep.fetching import request as fetching_request
+from scrapy_rep.scrapy_internals import COSTS
 
 # 6430: the downloader backs out for one more reason, the size of all responses in memory.
 
@@ -70,11 +72,39 @@ async def test_requests_for_a_robots_txt_weigh_nothing(web: Web) -> None:
     assert (result.ends, len(result.pages), result.tracebacks) == (["no stall"], 75, [])
 
 
+# 6931: a throttler. The downloader's slots become a deprecated property.
+
+
+class SlotsAreDeprecated(Downloader):
+    used: set[str] = set()
+
+    @property
+    def slots(self) -> Any:
+        self.used.add(str(sys._getframe(1).f_globals["__name__"]).partition(".")[0])
+        return self._slots
+
+    @slots.setter
+    def slots(self, slots: Any) -> None:
+        self._slots = slots
+
+
+@ensureDeferred
+async def test_with_a_throttler_a_warning_says_that_no_crawl_delay_is_obeyed(web: Web) -> None:
+    site = web.robots("user-agent: *\ncrawl-delay: 5\ndisallow: /private\n")
+    settings = {"DOWNLOADER": SlotsAreDeprecated, "REP_CRAWL_DELAY_MAX": 9}
+    result = await crawl(site.url("/a"), site.url("/private"), settings=settings)
+    assert (list(result.pages), list(result.refused)) == ([site.url("/a")], [site.url("/private")])
+    assert result.stats["rep/crawl_delay/ignored"] == 1
+    (message,) = result.messages()
+    assert message.startswith(COSTS["Downloader.slots"])
+    assert SlotsAreDeprecated.used == {"scrapy"}
+
+
 # 7984: sessions. A request with the session None has no cookies but those in its attribute `cookies`.
 
 
 class Sessions(CookiesMiddleware):
-    def process_request(self, request: Request, **_: Any) -> Any:
+    def process_request(self, request: Request, spider: Spider | None = None) -> Any:
         assert "dont_merge_cookies" not in request.meta, "deprecated"
         if request.meta.get("session", "main") is not None:
             return super().process_request(request)
@@ -84,7 +114,7 @@ class Sessions(CookiesMiddleware):
         jar.add_cookie_header(request)
         return None
 
-    def process_response(self, request: Request, response: Response, **_: Any) -> Any:
+    def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Any:
         has_session = request.meta.get("session", "main") is not None
         return super().process_response(request, response) if has_session else response
 

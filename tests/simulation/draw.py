@@ -59,8 +59,7 @@ class Draw(random.Random):
         age = f"max-age={self.pick(0, 30, 600, 7200, 200_000)}"
         control = self.pick("", "", "", "", age, age, "no-cache", "max-age=3600, must-revalidate", "no-store")
         headers = {"Cache-Control": control} if control else {}
-        tag = {"ETag": f'"{self.randint(0, 99)}"'} if self.chance(0.15) else {}
-        return {"status": 200, "body": "".join([RULES, *more]), "headers": headers | tag}
+        return {"status": 200, "body": "".join([RULES, *more]), "headers": headers}
 
     def answer(self, chance_of_rules: float) -> Answer:
         is_rules = self.chance(chance_of_rules)

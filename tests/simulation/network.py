@@ -136,9 +136,6 @@ class Handler(BaseDownloadHandler):
             raise (CannotResolveHostError if fail == "dns" else DownloadFailedError)(request.url)
         exchange.status, exchange.headers = answer.get("status", 200), answer.get("headers", {})
         exchange.body, exchange.failure = answer.get("body", ""), fail or ""
-        tag = exchange.headers.get("ETag")
-        if tag is not None and (request.headers.get("If-None-Match") or b"").decode() == tag:
-            exchange.status, exchange.body = 304, ""
         flags, body = ["dataloss"] if fail else [], exchange.body.encode()
         return TextResponse(
             request.url,

@@ -133,20 +133,16 @@ def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: boo
     return sorted((each for rounds, _ in of_fetch.values() for each in rounds), key=lambda each: each.ended)
 
 
-def judge(this: Round, least_lifetime: float, own: list[Round], of_origin: list[Round]) -> None:
-    """RFC 9309 2.3.1 and docs/answers.md. `own`: the earlier rounds of this run for the origin. `of_origin`: the
-    earlier rounds of all runs for it."""
+def judge(this: Round, least_lifetime: float, own: list[Round]) -> None:
+    """RFC 9309 2.3.1 and docs/answers.md. `own`: the earlier rounds of this run for the origin."""
     last = this.hops[-1]
     status, is_too_long = last.status, len(this.hops) > MAX_REDIRECTS
     is_on_the_way = status in REDIRECTS and "Location" in last.headers and not is_too_long
     if last.ended == NEVER or last.failure == "CancelledError" or is_on_the_way:
         return
-    answers = [each for each in of_origin if not each.failures]
     this.access = Access.NOTHING
     if last.failure or "cf-mitigated" in last.headers or status in {202, 407, 429} or status >= 500:
         this.retry_after = min(float(last.headers.get("Retry-After", 0)), 3_600.0)
-    elif status == 304 and answers:  # it confirms the origin's last answer
-        this.access, this.body = answers[-1].access, answers[-1].body
     elif 200 <= status < 300:
         this.access, this.body = Access.EVERYTHING if last.body.startswith("<") else Access.RULES, last.body
     elif 400 <= status < 500 or is_too_long:

@@ -63,7 +63,7 @@ class Observations:
         self.fetches: dict[tuple[str, str], list[Round]] = defaultdict(list)
         for each in self.rounds:
             of_origin, own = self.of_origin[each.origin], self.own[each.key]
-            judge(each, self.rep.lifetime_min, own, of_origin)
+            judge(each, self.rep.lifetime_min, own)
             if each.access is not Access.UNKNOWN:
                 of_origin.append(each)
                 own.append(each)

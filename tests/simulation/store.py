@@ -61,12 +61,6 @@ class SimStorage(Storage):
         await self._work()
         self.shelf.entries[origin] = entry, seconds() + lifetime
 
-    async def forget(self, origin: str) -> bool:
-        raise NotImplementedError  # only the command calls it
-
-    async def origins(self) -> list[str]:
-        raise NotImplementedError  # only the command calls it
-
     async def acquire_lease(self, origin: str, token: str, lasts: float) -> bool:
         await self._work()
         holder, until, _ = self.shelf.leases.get(origin, (token, 0.0, ""))

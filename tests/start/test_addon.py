@@ -420,7 +420,6 @@ WRONG: dict[str, list[Any]] = {
         {"example.com": True},
     ],
     "REP_CRAWL_DELAY_MAX": [-1, "long", True, float("inf")],
-    "REP_DROP_EARLY": ["perhaps"],
     "REP_BYPASSED": [True, "ignore", [], ""],
     "REP_PURPOSES": [7, [7], ["training"], "train-ai,x", {"search": True}, '["search"'],
     "REP_PURPOSES_REFUSE": ["perhaps"],

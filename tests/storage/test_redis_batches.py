@@ -77,9 +77,8 @@ async def test_commands_that_come_meanwhile_are_the_next_batch(redis_server: Red
         redis_server.freeze(False)
         await asyncio.gather(*commands, return_exceptions=True)
         assert reads.number == 2
-        assert await storage.origins() == [origin for origin in ORIGINS if origin != ORIGINS[2]], (
-            "not the cancelled one"
-        )
+        stored = [origin for origin in ORIGINS if await storage.get(origin) is not None]
+        assert stored == [origin for origin in ORIGINS if origin != ORIGINS[2]], "not the cancelled one"
 
 
 @in_loop

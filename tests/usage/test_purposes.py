@@ -484,17 +484,3 @@ async def test_if_a_handler_follows_to_an_exempt_site_the_page_is_not_refused(we
     site = web.site({"/robots.txt": answer("User-agent: *\nContent-Usage: search=y"), "*": redirect(target)})
     settings = {**PURPOSES, "REP_EXEMPT": ["localhost"], "DOWNLOAD_HANDLERS": {"http": FollowsByItself}}
     assert usage(await crawl(site.url("/"), settings=settings)) == {"/": {}}
-
-
-@ensureDeferred
-async def test_a_disallowed_request_is_dropped_early(web: Web) -> None:
-    site = site_of(web)
-
-    class Follows(CrawlSpider):
-        def parse(self, response: Response, **_: Any) -> Any:
-            super().parse(response)
-            yield self.prepared(site.url("/art/1"))
-
-    result = await crawl(site.url("/"), settings={**REFUSE, "REP_DROP_EARLY": True}, spider=Follows)
-    assert result.stats["rep/dropped/early"] == result.stats["rep/dropped/usage"] == 1
-    assert usage_stats(result) == {"train-ai/allowed": 1, "train-ai/disallowed": 1, "search/allowed": 2}

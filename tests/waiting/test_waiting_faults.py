@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from crawling import ADDON, BUILTIN, CrawlSpider, SlotByOrigin, Time, crawl, in_turn, with_clock
-from installed_scrapy import HAS_THROTTLER
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -57,11 +56,8 @@ async def test_a_handler_of_request_waited_that_fails_loses_no_request(web: Web,
 
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError, CancelledError, ValueError])
-@pytest.mark.parametrize("early", [False, True])
 @ensureDeferred
-async def test_a_handler_of_request_forbidden_that_fails_loses_no_request(
-    web: Web, early: bool, error: type[BaseException]
-) -> None:
+async def test_a_handler_of_request_forbidden_that_fails_loses_no_request(web: Web, error: type[BaseException]) -> None:
     site, told = web.robots(RULES), []
 
     def prepare(crawler: Crawler) -> None:
@@ -84,7 +80,7 @@ async def test_a_handler_of_request_forbidden_that_fails_loses_no_request(
             if response.url == site.url("/2"):
                 yield from (self.prepared(site.url(path)) for path in ("/private/3", "/4"))
 
-    settings = {"REP_DROP_EARLY": early, "CLOSESPIDER_TIMEOUT": 10}
+    settings = {"CLOSESPIDER_TIMEOUT": 10}
     result = await crawl(spider=Goes, prepare=prepare, settings=settings)
     assert sorted(result.pages) == [site.url(path) for path in ("/", "/2", "/4")]
     assert sorted(told) == [site.url("/private/1"), site.url("/private/3")]
@@ -192,7 +188,6 @@ class SlotFails(SlotByOrigin):
         return super().get_slot_key(request)
 
 
-@pytest.mark.skipif(HAS_THROTTLER, reason="a throttler does not ask for a slot")
 @pytest.mark.parametrize(
     "robots", [BUILTIN, ADDON, {**ADDON, "REP_WAITING_MAX": 0}], ids=["builtin", "at-the-door", "in-the-downloader"]
 )

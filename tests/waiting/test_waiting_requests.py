@@ -5,8 +5,7 @@ from __future__ import annotations
 from scrapy import Request
 
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.waiting.order import WaitingRequests
-from scrapy_rep.waiting.wait_stats import Wait
+from scrapy_rep.waiting.order import Wait, WaitingRequests
 
 A, A_TLS, B = (Origin(scheme, host, None) for scheme, host in (("http", "a"), ("https", "a"), ("http", "b")))
 

@@ -52,7 +52,7 @@ class WarcFile:
     def __init__(self, path: Path, information: Mapping[str, str], body_limit: int, max_known: int) -> None:
         """`path` must end in `.warc.gz`. A unique part is added to the file's name.
 
-        `information` has the fields of the first record. `max_known` is the number of bodies, and of URLs, to remember.
+        `information` has the fields of the first record. `max_known` is the number of bodies to remember.
         """
         name = f"{path.name.removesuffix('.warc.gz')}-{uuid4().hex[:8]}.warc.gz"
         self.path = path.with_name(name)
@@ -79,6 +79,7 @@ class WarcFile:
             "answer": answer.reason,
             "access": answer.access.value,
             "sha256": digest,
+            "replayed": answer.replayed,
         }
         if response is not None and response.request is not None:
             fields["WARC-Concurrent-To"] = record = self._response(url, date, response, response.request)
@@ -115,18 +116,15 @@ class WarcFile:
         # A crawl reads limit + 1 octets of the decoded body. Twice as many compressed octets are enough for that.
         limit = self._limit + 1 if codings is None else 2 * self._limit
         body = response.body[:limit]
-        digest = _digest(body)
-        fields = {"WARC-Payload-Digest": digest}
+        fields = {"WARC-Payload-Digest": _digest(body)}
         is_direct = not request.meta.get("proxy") and "cached" not in response.flags  # set by HttpCacheMiddleware
         if response.ip_address is not None and is_direct:
             fields["WARC-IP-Address"] = str(response.ip_address)
         if len(response.body) > self._limit:
             fields["WARC-Truncated"] = "length"
         if not _is_http(request):
-            record = self._add("resource", url, date, body, RESOURCE, **fields)
-        else:
-            record = self._add("response", url, date, _response_head(response) + body, HTTP_RESPONSE, **fields)
-        return record
+            return self._add("resource", url, date, body, RESOURCE, **fields)
+        return self._add("response", url, date, _response_head(response) + body, HTTP_RESPONSE, **fields)
 
     def _metadata(self, url: str, date: str, values: Mapping[str, Any], **fields: str) -> None:
         """Add the last record about an event, and write the event's records. If the disk fails, none is written."""

@@ -17,7 +17,7 @@ from scrapy_rep.protocol.robotstxt import syntax
 from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_ignored, read_lines
 from scrapy_rep.protocol.robotstxt.longest_match import EffectiveRules
 from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, is_robots_txt
-from scrapy_rep.protocol.robotstxt.rules import Fetched, Rule, Verdict
+from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
 from scrapy_rep.protocol.robotstxt.segments import Segments
 from scrapy_rep.protocol.robotstxt.syntax import Directive, is_product_token
 from scrapy_rep.protocol.words import VerdictReason, counted
@@ -105,22 +105,18 @@ class RobotsTxt:
         except TooCostlyError:
             return False
 
-    def verdict(self, url: str, product_token: str | Sequence[str], policy: Fetched | None = None) -> Verdict:
-        """Return whether the crawler may fetch the URL, and why. Raises ValueError.
-
-        `policy` is what is known about the fetch of this file. The verdict takes `robots_url`, `answer` and `received`
-        from it. Without it, they are empty or None.
-        """
+    def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
+        """Return whether the crawler may fetch the URL, and why. Raises ValueError."""
         crawler = self._crawler(product_token)
         try:
             rule = crawler.rules.rule(url, self.octets)
         except TooCostlyError:
-            return Verdict(False, VerdictReason.TOO_COSTLY, None, crawler.token, policy)
+            return Verdict(False, VerdictReason.TOO_COSTLY, None, crawler.token)
         if rule is not None:
-            return Verdict(rule.allow, VerdictReason.RULE, rule, crawler.token, policy)
+            return Verdict(rule.allow, VerdictReason.RULE, rule, crawler.token)
         reason = VerdictReason.NO_GROUP if crawler.token is None else VerdictReason.NO_RULE
         reason = VerdictReason.NOT_SUBJECT if is_robots_txt(url) else reason
-        return Verdict(True, reason, None, crawler.token, policy)
+        return Verdict(True, reason, None, crawler.token)
 
     def first_disallow(self, product_token: str | Sequence[str]) -> Rule | None:
         """Return the first rule for the crawler that disallows any URL; None if there is none. Raises ValueError."""

@@ -42,26 +42,9 @@ class Received(NamedTuple):
     url: str
     """The URL of the answer, after all redirects."""
     at: float
-    """The time of the answer, or of the last 304 that confirmed it, in seconds since the epoch."""
+    """The time of the answer, in seconds since the epoch."""
     sha256: str
     """The SHA-256, in hexadecimal, of the decompressed body, cut to REP_BODY_LIMIT + 1 bytes; empty without rules."""
-
-
-class Fetched(Protocol):
-    """What a verdict says about the fetch of robots.txt (`lifecycle.RobotsPolicy`)."""
-
-    @property
-    def access(self) -> AccessResult: ...
-    @property
-    def robots_url(self) -> str: ...
-    @property
-    def answer_in_words(self) -> str: ...
-    @property
-    def final_url(self) -> str: ...
-    @property
-    def received(self) -> Received | None: ...
-    @property
-    def error(self) -> Exception | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,42 +64,25 @@ class Verdict:
     """The rule that decided; None unless the reason is RULE."""
     product_token: str | None = None
     """The product token whose groups applied, such as `ExampleBot` or `*`; None if no group applied."""
-    policy: Fetched | None = field(default=None, compare=False, repr=False)
-    """What is known of the origin's robots.txt; None if the rules were not fetched, or no robots.txt applies."""
     read_as: str | None = None
     """Another reading of the URL (`readings`), if only this reading is forbidden; else None."""
     purpose: str | None = None
     """The purpose of the crawl that the site disallows; None unless the reason is USAGE."""
 
-    @property
-    def access(self) -> AccessResult:
-        """The access result for robots.txt; SUCCESS if robots.txt was not fetched."""
-        return self.policy.access if self.policy is not None else AccessResult.SUCCESS
+    # What is known of the fetch. `RobotsPolicy.verdict` fills these fields in.
 
-    @property
-    def robots_url(self) -> str | None:
-        """The URL of the origin's robots.txt, before any redirect; None if it is unknown, or no robots.txt applies."""
-        return self.policy.robots_url if self.policy is not None else None
-
-    @property
-    def final_url(self) -> str:
-        """The URL that robots.txt was redirected to; empty if it is unknown."""
-        return self.policy.final_url if self.policy is not None else ""
-
-    @property
-    def answer(self) -> str:
-        """The answer for robots.txt in words, such as `HTTP 200`, or why there was none; empty without a fetch."""
-        return self.policy.answer_in_words if self.policy is not None else ""
-
-    @property
-    def received(self) -> Received | None:
-        """The stored answer that decided; None if no stored answer decided."""
-        return self.policy.received if self.policy is not None else None
-
-    @property
-    def error(self) -> Exception | None:
-        """The exception of the last request, if robots.txt is unreachable without a response; else None."""
-        return self.policy.error if self.policy is not None else None
+    access: AccessResult = field(default=AccessResult.SUCCESS, compare=False, repr=False)
+    """The access result for robots.txt; SUCCESS if robots.txt was not fetched."""
+    robots_url: str | None = field(default=None, compare=False, repr=False)
+    """The URL of the origin's robots.txt, before any redirect; None if it is unknown, or no robots.txt applies."""
+    final_url: str = field(default="", compare=False, repr=False)
+    """The URL of the answer that decided, after all redirects; empty if it is unknown."""
+    answer: str = field(default="", compare=False, repr=False)
+    """The answer for robots.txt in words, such as `HTTP 200`, or why there was none; empty without a fetch."""
+    received: Received | None = field(default=None, compare=False, repr=False)
+    """The stored answer that decided; None if no stored answer decided."""
+    error: Exception | None = field(default=None, compare=False, repr=False)
+    """The exception of the last request, if robots.txt is unreachable without a response; else None."""
 
     @property
     def words(self) -> str:
