@@ -83,7 +83,8 @@ class Gate:
         """Called with a request and its response, before the spider gets the response; not for our own requests for a
         robots.txt. A function may raise ForbiddenByRobots to drop the response."""
         self.delayed_sites: Collection[str] = ()
-        """The sites whose Crawl-delay is obeyed (`extensions.crawl_delay`). They take few places in the downloader."""
+        """The sites whose Crawl-delay is obeyed (`extensions.crawl_delay`). The door keeps their requests in the queue
+        until the downloader has room."""
         self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
         self.origins = single_flight.origins
         self.decided = 0

@@ -56,7 +56,7 @@ class RepMiddleware:
         settings = RepSettings.read(crawler.settings)
         self._crawler = crawler
         self._downloads = downloads = UncountedDownloads(crawler)
-        self._waits = Waits(crawler, self.monotonic)
+        self._waits = Waits(crawler, settings, self.monotonic)
         self._single_flight = SingleFlight(crawler, settings, downloads, Clock(self.clock, self.monotonic, self.sleep))
         self.gate = Gate(crawler, settings, self._single_flight, self.clock)
         self._door = SchedulerDoor(crawler, settings, self.gate, self._single_flight, self._waits)

@@ -85,7 +85,7 @@ def decoded(body: bytes, content_encoding: bytes, limit: int, *, is_cut: bool = 
     """Return the decoded body, at most `limit` + 1 octets. Raises UndecodableBodyError.
 
     `content_encoding`: the value of the header (RFC 9110 8.4). If the body is plain text, a wrong label such as `gzip`
-    is skipped, and an unknown name such as `utf-8`. gzip is decoded even if the header does not name it.
+    is skipped, and so is an unknown name such as `utf-8`. gzip is decoded even if the header does not name it.
     `is_cut`: whether the body may be incomplete. Then the part that can be decoded is returned; otherwise, incomplete
     compressed data are an error.
     """

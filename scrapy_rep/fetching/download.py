@@ -1,4 +1,4 @@
-"""Makes one request through Scrapy's engine, with its time-out, and turns its response into an `Answer`.
+"""Sends one request through Scrapy's engine, within REP_FETCH_TIMEOUT, and turns the response into an `Answer`.
 
 The download stops after REP_BODY_LIMIT octets, 500 KiB or more (RFC 9309 section 2.5). What was received is used. The
 last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact octet. After REP_FETCH_TIMEOUT, the
@@ -53,14 +53,16 @@ STOPPED = (
 MAX_CAUSE = 100  # characters of an exception in DROPPED, so that entries keep the whole text (MAX_TEXT)
 DROPPED = f"another middleware dropped the request (%s); let it pass requests with {ROBOTS_TXT_REQUEST!r} in their meta"
 
-# A response with one of these statuses counts even if another middleware drops it. Any other may be a ban of the proxy.
+# A response with one of these statuses counts even if another middleware drops it. Any other may mean that
+# the site has banned the proxy.
 COUNTS_IF_DROPPED = REDIRECT_STATUSES | {404, 410}
 # The most times that a download handler gets one request. Some middlewares repeat it until the status is 200.
 MAX_REPEATED = 10
 # Seconds after REP_FETCH_TIMEOUT at which a download handler for http or https is cancelled. Usually the handler has
 # ended the request by its own time-out before.
 GRACE = 1.0
-# Seconds after REP_FETCH_TIMEOUT from which a time-out is no proof: the process was stopped, or busy.
+# A time-out that is noticed later than this says nothing about the site: the process was stopped or busy. In seconds
+# after REP_FETCH_TIMEOUT.
 LATE = 5.0
 
 
@@ -117,7 +119,7 @@ class Fetcher:
         return replace(answer, ended_at=self._now(), seconds=self._monotonic() - began), download.response
 
     def _handle(self, request: Request, call: Coroutine[Any, Any, Response]) -> Coroutine[Any, Any, Response]:
-        """Return what is awaited in place of the call of a download handler: the call itself for a page."""
+        """Return the awaitable that replaces a download handler's call. For a page, it is the call itself."""
         download = download_of(request)
         return call if download is None else self._limited(request, download, call)
 

@@ -2,8 +2,8 @@
 
 Each request waits for its turn (`turns`). Its cookies come from the same conversation; they never mix with the cookies
 of the crawl. After each round, what was fetched goes into the store in the background, and the signal `robots_known`
-is sent. If a file is obeyed, the signal `robots_parsed` is sent before the requests go on, unless the crawl remembers
-that it was sent for this origin.
+is sent. If a file is obeyed, the signal `robots_parsed` is sent before the requests go on: once for each origin, for as
+many origins as memory has room for.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FAULT = "Internal error while fetching %s"
 
 
 class Triggers:
-    """The requests that need one robots.txt, as far as a fetch asks through them: one for each proxy."""
+    """The requests whose proxies a fetch may use: one request for each proxy."""
 
     def __init__(self, first: Request) -> None:
         self.current = first

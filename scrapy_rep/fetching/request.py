@@ -92,7 +92,7 @@ class RobotsTxtDownload:
     def is_short(self, response: Response) -> bool:
         """Whether the body has fewer octets than its Content-Length. `response`: as received, not decoded.
 
-        A handler that sends no `bytes_received` may have decoded the body. Then only a missing body is short.
+        A handler that sends no `bytes_received` may have decoded the body. Then only an empty body counts as too short.
         """
         if response.body and not self.octets:
             return False

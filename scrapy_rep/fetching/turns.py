@@ -59,8 +59,8 @@ class FetchTurns:
         self._max_under_way = limit + min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
         self.on_change = on_change
         self._starting: set[Origin] = set()
-        """The origins for which requests wait, and whose fetch needs a turn soon, or has the turn and is not slow yet.
-        An origin is removed when its robots.txt is requested again."""
+        """The origins with a first request for robots.txt that waits for its turn, or has it and is not slow yet. An
+        origin is removed when its robots.txt is requested again."""
         self._line: list[tuple[int, int, _Turn]] = []
         """The turns that requests wait for, as sorted tuples: negative priority, number of the arrival, turn."""
         self._arrivals = count()

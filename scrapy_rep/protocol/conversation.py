@@ -39,7 +39,7 @@ from scrapy_rep.protocol.status_policy import with_access
 from scrapy_rep.protocol.terms import RETRY_DELAY, Terms
 from scrapy_rep.protocol.words import AccessResult, Basis
 
-ONE_ROUND = -1.0  # stands for the seconds that are left if requests wait for one round only
+ONE_ROUND = -1.0  # seconds that are left for pauses: less than any pause, so no further round begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def conversation(
             if known is None or found.is_to_fetch:
                 outage = known.outage_at(now) if known is not None else None
                 if outage is not None and not outage.has_backoff:
-                    left = ONE_ROUND  # other requests have waited in vain
+                    left = ONE_ROUND  # requests have waited for this outage before, so these wait for one round
                 hops = yield from _follow(origin, terms, retries, was_requested_before=known is not None)
                 known, now = _entry_after(origin, known, hops, terms), hops[-1].ended_at
         policy = terms.policy_at(known, now)

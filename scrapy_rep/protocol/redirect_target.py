@@ -116,7 +116,7 @@ def must_be_public(redirect: Answer, origin: Origin, url: str) -> bool:
     return redirect.address is None or not is_private(redirect.address)
 
 
-def dropped_answer(url: str, address: str, ended_at: float, seconds: float = 0.0) -> Answer:
-    """Return the answer in place of one that comes, or would come, from a private address."""
+def dropped_answer(url: str, address: str, ended_at: float, seconds: float) -> Answer:
+    """Return the answer in place of one that comes from a private address."""
     reason = f"a public host redirected to {address}, which is private (REP_REDIRECT_PRIVATE)"
     return Answer(url, reason=reason, dropped=True, ended_at=ended_at, seconds=seconds)

@@ -14,7 +14,7 @@ keeps requests: the gate decides whether they may be fetched (`gate.Gate`).
    the downloader has room for its site: usually a host, which may have many origins. Sites take turns. The engine gets
    a ready request and a request from the queue in turn; but while MANY_READY or more sites have ready requests, the
    queue has a turn only if no ready request can go on. Requests in Scrapy's default queue need room, too, if the
-   Crawl-delay of their site is obeyed. Until then, they stay in the queue.
+   Crawl-delay of their site is obeyed. Without room, they stay in the queue.
 4. `RepMiddleware` decides about a ready request by the policy in memory. If this policy has expired, or was dropped to
    save memory, the request waits in the downloader (`in_downloader`). There is one exception: if the wait ended because
    robots.txt is unreachable, the request does not wait again. The policy of that time decides (`take_policy`).
@@ -22,7 +22,7 @@ keeps requests: the gate decides whether they may be fetched (`gate.Gate`).
 Two limits keep requests in the queue:
 
 - Fetches: 2 x REP_FETCH_CONCURRENCY have just begun or wait for a turn. Slow requests for a robots.txt do not count.
-  Nor do repeated requests (a retry, or a robots.txt that was fetched before), and fetches in the background
+  Nor do repeated requests (a retry, or a robots.txt that was fetched before) or fetches in the background
   (`FetchTurns.can_start_another`).
 - Requests: REP_WAITING_MAX requests are at the door. The first request to each origin does not count. This limit never
   stops a request from the queue in memory.
@@ -68,8 +68,8 @@ from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 MAX_SECONDS = 0.005  # seconds that one `next_request` may take while all requests from the queue have to wait
 MANY_READY = 100  # sites with ready requests
 NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over request that need not wait
-# With ENOUGH * REP_FETCH_CONCURRENCY requests at the door, or held in the queue by a Crawl-delay, a lazy `start` waits
-# while the door has none for the engine.
+# A lazy `start` waits while the door has nothing for the engine, and ENOUGH * REP_FETCH_CONCURRENCY requests are at the
+# door, or held in the queue by a Crawl-delay.
 ENOUGH = 2
 
 

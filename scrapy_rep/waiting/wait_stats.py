@@ -12,6 +12,7 @@ from scrapy.utils.asyncio import create_looping_call
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import counted
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_waited, send
 from scrapy_rep.waiting.order import Wait
 
@@ -22,8 +23,9 @@ MAX_NAMED = 3  # origins in the log line, those with the longest waits
 class Waits:
     """Counts a request in rep/waited when it first waits. Sends `request_waited` when the request first resumes."""
 
-    def __init__(self, crawler: Crawler, monotonic: Callable[[], float]) -> None:
+    def __init__(self, crawler: Crawler, settings: RepSettings, monotonic: Callable[[], float]) -> None:
         self._crawler = crawler
+        self._settings = settings
         self._log = logger_of(crawler)
         self.monotonic = monotonic
         self._under_way: set[Wait] = set()
@@ -65,13 +67,14 @@ class Waits:
         origins = list(dict.fromkeys(wait.origin for wait in waits))
         self._log.info(
             "Waiting for robots.txt: %s to %s, the longest for %.0f s (%s)."
-            " Each request for robots.txt takes at most REP_FETCH_TIMEOUT, not counting the time in other middlewares."
-            " Until the crawl closes, it is repeated for up to REP_UNREACHABLE_WAIT after most failures, but not"
-            " after a time-out",
+            " A request for robots.txt may take %g s (REP_FETCH_TIMEOUT), not counting the time in other middlewares."
+            " After a failure, requests wait up to %g s (REP_UNREACHABLE_WAIT)",
             counted(len(self._under_way), "request"),
             counted(len(origins), "origin"),
             self.monotonic() - waits[0].since,
             ", ".join(origin.robots_url for origin in origins[:MAX_NAMED]),
+            self._settings.fetch_timeout,
+            self._settings.unreachable_wait,
         )
 
     def close(self) -> None:

@@ -18,7 +18,8 @@ from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 
 # Meta key. Marks a request whose `dont_filter` we set to put it back into another package's scheduler.
 PUT_BACK = "rep_put_back"
-# Seconds that a queue may spend on failures. Then no more requests are put back: each could block the close again.
+# Seconds that a queue may spend on failures. After that, no more requests are put back, because each could block the
+# close as long.
 MAX_FAILING = 5.0
 
 

@@ -68,6 +68,12 @@ def test_what_older_releases_of_scrapy_do_not_have() -> None:
     assert first_names("compat") == ours
 
 
+def test_the_promises_of_the_simulation_are_numbered_as_in_the_code() -> None:
+    code = (ROOT / "tests" / "simulation" / "promises.py").read_text("utf-8")
+    promises = re.findall(r"^def \w+\(seen: Observations\) -> Iterator\[str\]", code, re.MULTILINE)
+    assert [int(cells[0]) for cells in table("promises")] == list(range(1, len(promises) + 1))
+
+
 def test_the_list_of_the_parts_of_all_checks() -> None:
     script = ROOT / ".ci" / "run"
     listed = subprocess.run([str(script), "--list"], capture_output=True, text=True, check=True).stdout

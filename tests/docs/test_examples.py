@@ -115,9 +115,9 @@ async def test_the_recipes(row: list[str], web: Web, request: pytest.FixtureRequ
     settings: dict[str, Any] = {}
     exec(names(row[1])[0].replace(OWN, site.origin).replace("redis://host:port/0", redis), {}, settings)
     result = await crawl(site.url("/"), site.url("/private/diary"), settings=settings)
-    is_refused = not {"REP_DRY_RUN", "REP_EXEMPT", "USER_AGENT"} & set(settings)
+    is_refused = not {"REP_DRY_RUN", "REP_EXEMPT", "USER_AGENT", "ROBOTSTXT_OBEY"} & set(settings)
     assert list(result.refused) == [site.url("/private/diary")] * is_refused
-    assert bool(result.messages()) is ("REP_DRY_RUN" in settings), "only the dry run warns"
+    assert bool(result.messages()) is bool({"REP_DRY_RUN", "ROBOTSTXT_OBEY"} & set(settings)), "these warn"
 
 
 def test_the_spider_of_the_readme_learns_why(web: Web, tmp_path: Path) -> None:

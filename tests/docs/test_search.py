@@ -1,4 +1,4 @@
-"""The search of the built site, in Chromium: forty questions as people type them, and the page that answers each."""
+"""The search of the built site, in Chromium: eighty questions as people type them, and the page that answers each."""
 
 from __future__ import annotations
 
@@ -56,6 +56,52 @@ QUESTIONS = {
     "upgrade scrapy": "troubleshooting",
     "thousands of sites": "broad-crawls",
 }
+# Thread titles about robots.txt, as they stand: issues of Scrapy, its plugins and other crawlers, and of forums.
+THREADS = {
+    "Crawl-Delay support for robots.txt": "polite",
+    "robots.txt file parser should consider download delays": "polite",
+    "while crawling website like https://www.netflix.com,getting "
+    "Forbidden by robots.txt: <GET https://www.netflix.com/>": "troubleshooting",
+    "`RobotsTxtMiddleware` sometimes misbehaves": "migration",
+    "RobotsTxtMiddleware doesn't support wildcards in Disallow rules": "answers",
+    "robots.txt requests don't use errback": "spiders",
+    "The first rule in a robots.txt with BOM will be ignored": "answers",
+    "Handle robots.txt files not utf-8 encoded": "answers",
+    "more stats for RobotsTxtMiddleware": "stats",
+    "Adds ROBOTSTXT_USER_AGENT setting": "settings",
+    "Set support for robots.txt to be on by default": "settings",
+    "frontera is being polite to my splash server. How to disable that?": "other-plugins",
+    "Allow users to use SitemapSpider with the new robots.txt interface.": "spiders",
+    "SitemapSpider: avoid duplicate robots.txt requests": "spiders",
+    "Wrong handling of rule with wildcard in path": "answers",
+    "Allow all pages if access to robots.txt is forbidden": "difficult-sites",
+    "robots.txt: server errors (5xx) are treated as allow-all instead of disallow-all": "troubleshooting",
+    "Robots.txt file re-fetched in 24 mins not a 24 hours": "answers",
+    "Cache robots.txt for 24 hours on disk to reduce load on servers": "storage",
+    "Fix robots.txt spamming by adding Redis caching": "storage",
+    'Should the crawler respect the <meta name="robots" content="noindex,nofollow">?': "limits",
+    "respect robots.txt over proxy": "answers",
+    "Suggestion: robots.txt denied event": "signals",
+    "Add an option to turn off respecting robots.txt": "settings",
+    "Include robots.txt in WARC file": "evidence",
+    "A black-holed robots.txt now stalls the whole crawl for up to 540s per session": "troubleshooting",
+    "Declare AI content usage preferences with Content Signals in robots.txt": "usage",
+    "Scrapy ImagePipeline ignore images from specific host": "limits",
+    "Is robots.txt Legally Binding? Scraping Law Explained": "tasks#know-whether-ignoring-robots-txt-is-legal",
+    "Controlling a Subdomain with robots.txt": "answers",
+    "How to work with RobotsTxtMiddleware in Scrapy framework": "migration",
+    "Only follow robots.txt redirects on the same host": "answers",
+    "Get robots.txt and check against current URL": "command",
+}
+MORE_QUESTIONS = THREADS | {
+    "robots.txt in scrapy shell": "troubleshooting",
+    "BOT_NAME": "settings",
+    "my spider stops immediately with 0 pages": "troubleshooting",
+    "ignore robots.txt for a single domain only": "settings",
+    "scrapy-redis robots.txt": "other-plugins",
+    "memory usage with a million domains": "broad-crawls",
+    "which python versions are supported": "versions",
+}
 ASK = """
 <!doctype html><html data-content_root="./"><body><pre></pre>
 <script src="_static/documentation_options.js"></script><script src="_static/doctools.js"></script>
@@ -100,7 +146,9 @@ def ask(site: Path, questions: list[str]) -> list[list[Result]]:
 
 
 def leads_to(site: Path, result: Result, page: str) -> bool:
-    """Whether a result is this page, or a section of the page of tasks with a link to it."""
+    """Whether a result is this page or section, or a section of the page of tasks with a link to this page."""
+    if "#" in page:
+        return result.page + result.anchor == page
     html = (site / "tasks.html").read_text("utf-8")
     at = html.find(f'id="{result.anchor[1:]}"') if result.anchor else -1
     if result.page != "tasks" or at < 0:
@@ -109,17 +157,22 @@ def leads_to(site: Path, result: Result, page: str) -> bool:
     return f'href="{page}.html' in section
 
 
+def places(site: Path, questions: dict[str, str]) -> dict[str, tuple[bool, ...]]:
+    """Return for each question whether the first, the second and the third result lead to its page."""
+    return {
+        question: tuple(leads_to(site, result, page) for result in results[:3])
+        for (question, page), results in zip(questions.items(), ask(site, list(questions)), strict=True)
+    }
+
+
 @pytest.mark.site
 @needs_chromium
-def test_the_right_page_is_first(site: Path) -> None:
-    assert len(QUESTIONS) == 40
-    found = dict(zip(QUESTIONS.items(), ask(site, list(QUESTIONS)), strict=True))
-    wrong = {
-        question: [result.page for result in results[:3]]
-        for (question, page), results in found.items()
-        if not (results and leads_to(site, results[0], page))
-    }
-    assert len(wrong) <= 4, wrong
+@pytest.mark.parametrize(("questions", "first", "in_three"), [(QUESTIONS, 36, 40), (MORE_QUESTIONS, 30, 36)])
+def test_the_right_page_is_found(site: Path, questions: dict[str, str], first: int, in_three: int) -> None:
+    assert len(questions) == 40
+    found = places(site, questions)
+    assert sum(place[:1] == (True,) for place in found.values()) >= first, found
+    assert sum(any(place) for place in found.values()) >= in_three, found
 
 
 @pytest.mark.site

@@ -22,6 +22,7 @@ from web import Web, answer
 
 import scrapy_rep
 from scrapy_rep import RobotsTxt, Verdict, signals
+from scrapy_rep.protocol.outage import BACKOFFS
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.storage import STORAGES
 from scrapy_rep.usage import VOCABULARY
@@ -54,7 +55,8 @@ async def answered(statuses: Iterable[int], **settings: Any) -> dict[int, tuple[
     """Return for each status the access result, and when robots.txt is fetched again."""
     found: dict[int, tuple[str, str]] = {}
     time = Time()
-    words = {5: "5 seconds, doubling, at most an hour", 24 * 3600: "24 hours"}
+    first = ", ".join(f"{seconds:.0f}" for seconds in BACKOFFS[:4])
+    words = {BACKOFFS[0]: f"{first} seconds, then doubling to an hour", 24 * 3600: "24 hours"}
 
     def fetched(origin: Any, info: Any) -> None:
         seconds = info.fetch_again_at - time.now

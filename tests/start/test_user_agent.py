@@ -281,14 +281,14 @@ async def test_a_request_that_sends_no_user_agent_obeys_everyones_group(web: Web
 # The User-Agent that is sent.
 
 
-def sends(user_agent: str) -> dict[str, Any]:
-    """Settings with a middleware that gives each request another User-Agent, after robots.txt has decided."""
+def sends(user_agent: str, order: int = 450) -> dict[str, Any]:
+    """Settings with a middleware that gives each request another User-Agent. By default, robots.txt decides before."""
 
     class Rotates:
         def process_request(self, request: Request) -> None:
             request.headers["User-Agent"] = user_agent
 
-    return {"DOWNLOADER_MIDDLEWARES": {Rotates: 450}}
+    return {"DOWNLOADER_MIDDLEWARES": {Rotates: order}}
 
 
 def sent_warnings(result: Crawl) -> list[str]:
@@ -322,6 +322,20 @@ async def test_a_user_agent_that_differs_from_the_one_obeyed_logs_one_warning(
     warnings = sent_warnings(result)
     assert len(warnings) == (said is not None)
     assert all(f"with the User-Agent {said}" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize(
+    ("order", "token", "group"), [(50, None, "Other"), (50, "Setting", "Setting"), (450, None, "Setting")]
+)
+@ensureDeferred
+async def test_below_order_100_a_middleware_sets_the_user_agent_that_decides(
+    web: Web, order: int, token: str | None, group: str
+) -> None:
+    site = web.robots(f"User-agent: {group}\nDisallow: /\n")
+    settings = {"USER_AGENT": "Setting/1.0", "ROBOTSTXT_USER_AGENT": token, **sends("Other/1.0", order)}
+    result = await crawl(site.url("/a"), settings=settings)
+    assert list(result.refused) == [site.url("/a")]
+    assert sent_warnings(result) == []
 
 
 @pytest.mark.parametrize("more", [{}, {"REP_CRAWL_DELAY_MAX": 1}], ids=["", "crawl-delay"])

@@ -69,4 +69,4 @@ def test_no_writer_that_is_killed_tears_an_entry(tmp_path: Path, kills: int) -> 
         rows = db.execute("SELECT origin, octets FROM entries_1").fetchall()
     assert rows
     assert all(entry_from_bytes(octets, f"{origin}/robots.txt") is not None for origin, octets in rows)
-    assert sorted(os.listdir(tmp_path)) == ["robots.db"], "nothing was set aside"
+    assert sorted(os.listdir(tmp_path)) == ["robots.db"], "nothing else is left"

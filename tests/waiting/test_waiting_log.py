@@ -16,12 +16,13 @@ from web import RULES, Web, answer
 
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.waiting import wait_stats
 from scrapy_rep.waiting.wait_stats import Waits
 
 LIMITS = (
-    ". Each request for robots.txt takes at most REP_FETCH_TIMEOUT, not counting the time in other middlewares. Until"
-    " the crawl closes, it is repeated for up to REP_UNREACHABLE_WAIT after most failures, but not after a time-out"
+    ". A request for robots.txt may take 30 s (REP_FETCH_TIMEOUT), not counting the time in other middlewares."
+    " After a failure, requests wait up to 60 s (REP_UNREACHABLE_WAIT)"
 )
 A, B = Origin("https", "a.example", None), Origin("https", "b.example", 8443)
 
@@ -51,7 +52,8 @@ def test_the_line_about_waiting_requests(
 ) -> None:
     caplog.set_level(logging.INFO, "scrapy_rep")
     time = Time()
-    waiting = Waits(get_crawler(Spider), time)
+    crawler = get_crawler(Spider, {"REP_UNREACHABLE_WAIT": 60})
+    waiting = Waits(crawler, RepSettings.read(crawler.settings), time)
     for origin, time.now in waits:
         waiting.begin(Request(f"{origin}/"), origin)
     time.now = 40.0
