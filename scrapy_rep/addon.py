@@ -15,7 +15,7 @@ from scrapy.utils.python import global_object_name
 
 from scrapy_rep.extensions.mistakes import warn_of_none
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware
-from scrapy_rep.log import critical_if_wrong
+from scrapy_rep.log import wrong_start
 from scrapy_rep.middleware import ADDONS, RepMiddleware
 from scrapy_rep.scrapy_internals.engine_state import is_one_shot
 
@@ -33,14 +33,11 @@ class Addon:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._orders: Mapping[Any, Any] = {}
-        self._priority = 0
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Addon:
         if cls not in map(load_object, crawler.settings["ADDONS"]):
-            with critical_if_wrong(crawler):
-                raise ValueError(f"{cls.__name__} belongs in no setting but ADDONS; set it to {ADDONS}")
+            raise wrong_start(crawler, f"{cls.__name__} belongs in no setting but ADDONS; set it to {ADDONS}")
         return cls(crawler)
 
     def update_settings(self, settings: BaseSettings) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TypeAlias
 
 from scrapy.crawler import Crawler
@@ -17,12 +15,8 @@ def logger_of(crawler: Crawler) -> Logger:
     return logging.LoggerAdapter(logging.getLogger("scrapy_rep"), {"spider": crawler.spider})
 
 
-@contextmanager
-def critical_if_wrong(crawler: Crawler) -> Iterator[None]:
-    """Log a ValueError of the `with` block, and raise it. Scrapy logs its message as the last line of a long traceback,
-    or does not end the crawl."""
-    try:
-        yield
-    except ValueError as exc:
-        logger_of(crawler).critical("The crawl does not start: %s", exc)
-        raise
+def wrong_start(crawler: Crawler, why: object) -> ValueError:
+    """Log why the crawl does not start, and return the error to raise. Scrapy logs its message as the last line of a
+    long traceback, or does not end the crawl."""
+    logger_of(crawler).critical("The crawl does not start: %s", why)
+    return ValueError(why)

@@ -19,7 +19,7 @@ from scrapy_rep.extensions.mistakes import CHECKS, name_earlier_middlewares
 from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
 from scrapy_rep.fetching.single_flight import SingleFlight
 from scrapy_rep.gate import Gate
-from scrapy_rep.log import critical_if_wrong, logger_of
+from scrapy_rep.log import logger_of, wrong_start
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.download_handlers import prepare_handlers
@@ -67,17 +67,18 @@ class RepMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RepMiddleware:
-        with critical_if_wrong(crawler):
-            if not crawler.settings.frozen:  # Scrapy builds middlewares after it has frozen the settings
-                raise ValueError(f"{cls.__name__} is neither an add-on nor an extension; set ADDONS to {ADDONS}")
-            try:
-                return cls(crawler)
-            except NotConfigured as exc:
-                if not is_obeying(crawler.settings):
-                    raise
-                # Scrapy would drop this middleware and crawl what robots.txt forbids.
-                cure = "correct that, or set ROBOTSTXT_OBEY to False"
-                raise ValueError(f"{cls.__name__} cannot be built ({exc}); {cure}") from exc
+        if not crawler.settings.frozen:  # Scrapy builds middlewares after it has frozen the settings
+            raise wrong_start(crawler, f"{cls.__name__} is neither an add-on nor an extension; set ADDONS to {ADDONS}")
+        try:
+            return cls(crawler)
+        except NotConfigured as exc:
+            if not is_obeying(crawler.settings):
+                raise
+            # Scrapy would drop this middleware and crawl what robots.txt forbids.
+            cure = "correct that, or set ROBOTSTXT_OBEY to False"
+            raise wrong_start(crawler, f"{cls.__name__} cannot be built ({exc}); {cure}") from exc
+        except ValueError as exc:
+            raise wrong_start(crawler, exc) from None
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
         """Return None if the request may go on; an awaitable if it has to wait for robots.txt in the downloader.
@@ -126,9 +127,9 @@ class RepMiddleware:
 
     def _spider_opened(self, spider: Spider) -> None:
         try:
-            with critical_if_wrong(self._crawler):
-                self.gate.open(spider)
-        except ValueError:  # an attribute of the spider has changed since `__init__`
+            self.gate.open(spider)
+        except ValueError as exc:  # an attribute of the spider has changed since `__init__`
+            wrong_start(self._crawler, exc)
             # Scrapy only logs exceptions of this handler. The next signal is the first at which the crawl can be ended.
             self._crawler.signals.connect(self._stop, signal=signals.engine_started)
             return

@@ -133,13 +133,6 @@ def name_earlier_middlewares(crawler: Crawler, ours: object) -> None:
         )
 
 
-PLACES = {
-    SETTINGS_PRIORITIES["project"]: "the project's settings",
-    SETTINGS_PRIORITIES["spider"]: "the spider's custom_settings",
-    SETTINGS_PRIORITIES["cmdline"]: "the command line",
-}
-
-
 def warn_of_none(crawler: Crawler, orders: Mapping[Any, Any], priority: int, ours: type) -> None:
     """Log a WARNING if DOWNLOADER_MIDDLEWARES switches off Scrapy's middleware, which is off anyway, or ours.
 
@@ -152,9 +145,9 @@ def warn_of_none(crawler: Crawler, orders: Mapping[Any, Any], priority: int, our
         off, obeys = "RobotsTxtMiddleware", "obeys"
     if off and is_obeying(crawler.settings):
         logger_of(crawler).warning(
-            "DOWNLOADER_MIDDLEWARES (in %s) switches %s off, but ROBOTSTXT_OBEY is True: scrapy-rep %s robots.txt. To"
-            " crawl without robots.txt, set ROBOTSTXT_OBEY = False there. Otherwise remove the entry",
-            PLACES.get(priority, "the settings"),
+            "DOWNLOADER_MIDDLEWARES (in the %s settings) switches %s off, but ROBOTSTXT_OBEY is True: scrapy-rep %s"
+            " robots.txt. To crawl without robots.txt, set ROBOTSTXT_OBEY = False there. Otherwise remove the entry",
+            {number: name for name, number in SETTINGS_PRIORITIES.items()}.get(priority, priority),
             off,
             obeys,
         )

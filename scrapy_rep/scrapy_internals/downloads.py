@@ -61,11 +61,8 @@ class UncountedDownloads:
         total = downloader.total_concurrency
         if 0 < total <= len(downloader.active):  # 0 means no limit
             downloader.total_concurrency += len(self._requests & downloader.active)
-        try:
-            must_back_out: bool = Downloader.needs_backout(downloader)
-        finally:
-            # Not raised for longer, because other components may set it, too.
-            downloader.total_concurrency = total
+        must_back_out: bool = Downloader.needs_backout(downloader)
+        downloader.total_concurrency = total  # not raised for longer, because other components may set it, too
         return must_back_out or self._must_back_out()
 
 

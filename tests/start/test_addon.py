@@ -56,9 +56,7 @@ async def test_the_addon_replaces_scrapys_middleware_however_it_is_listed(web: W
 
 @pytest.mark.parametrize("obey", [{"ROBOTSTXT_OBEY": True}, {}], ids=str)
 @pytest.mark.parametrize("key", [BUILTIN, RobotsTxtMiddleware], ids=["path", "class"])
-@pytest.mark.parametrize(
-    ("where", "place"), [("project", "the project's settings"), ("spider", "the spider's custom_settings")]
-)
+@pytest.mark.parametrize(("where", "place"), [("project", "the project settings"), ("spider", "the spider settings")])
 @ensureDeferred
 async def test_a_warning_says_that_none_does_not_switch_robots_txt_off(
     web: Web, where: str, place: str, key: Any, obey: dict[str, Any]
