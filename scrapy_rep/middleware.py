@@ -1,4 +1,19 @@
-"""The downloader middleware: Scrapy's hooks, in which a request passes, waits or is dropped."""
+"""The downloader middleware: Scrapy's hooks, in which a request passes, waits or is dropped.
+
+What a stop does, in order, whether the crawl has finished or was stopped (Ctrl-C, CloseSpider):
+
+1. The engine begins to close: `SingleFlight.begin_close`. The waits of requests that can go back to the queue end.
+   Fetches for which no other request waits are cancelled, and pauses between rounds end (`Driver.end_pauses`).
+2. Requests of the scheduler that waited in the downloader go back to the queue (`SchedulerDoor.put_back`).
+3. The engine waits for all downloads, callbacks and item pipelines. A request that belongs to an item still gets the
+   result of the round that is under way.
+4. The engine closes the scheduler: `SchedulerDoor.close` puts the requests at the door back, and then deletes their
+   copies (`waiting.copies`).
+5. The engine sends `spider_closed`: `RepMiddleware` ends the waits that are left, and waits until what was fetched is
+   stored and the leases are given back (`SingleFlight.close`). Extensions log and write their last lines.
+
+A process that is killed does none of this. The copies of the waiting requests are then left (`waiting.copies`).
+"""
 
 from __future__ import annotations
 

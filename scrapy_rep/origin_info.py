@@ -1,14 +1,18 @@
-"""What is known of one origin's robots.txt, in one object: for signal handlers, log, command and report."""
+"""What is known of the robots.txt of one origin, and of all origins of a crawl: for signals, log, command, report."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.protocol import words
 from scrapy_rep.protocol.challenge import VENDORS
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import MARKUP, StatusRow, source_of
 from scrapy_rep.protocol.words import AccessResult, Basis, OriginKind
@@ -145,3 +149,50 @@ class OriginInfo:
         if self.cause == words.REDIRECTS:
             source = "RFC 9309 2.3.1.2"
         return text, row_source or source
+
+
+@dataclass(frozen=True, slots=True)
+class LastResult:
+    """The last result for an origin's robots.txt, which is the only one that counts."""
+
+    kind: OriginKind
+    cause: str
+    """As in `OriginInfo.cause`."""
+    stats: tuple[str, ...]
+    """As in `OriginInfo.stats`."""
+    outage: int | None
+    """The number of the outage that goes on, counted from 1 in this crawl. 0 if the outage is over; None if there was
+    none."""
+
+
+class KnownOrigins:
+    """Remembers as many origins as memory has room for (REP_MEMORY_OCTETS). Its numbers count all origins."""
+
+    def __init__(self, limit: int) -> None:
+        self._last: LocalCache[Origin, LastResult] = LocalCache(limit=limit)
+        self.by_kind: Counter[tuple[OriginKind, str]] = Counter()
+        """The number of origins by kind and cause."""
+        self.outages = 0
+        """The number of outages, of all origins."""
+        self.open_outages = 0
+        """The number of outages that go on."""
+        self.with_outages = 0
+        """The number of origins that had an outage."""
+
+    def note(self, origin: Origin, info: OriginInfo) -> tuple[LastResult | None, LastResult]:
+        """Remember what is known of the origin now. Return its result before, if there is one, and its result now."""
+        before = self._last.get(origin)
+        outage = before.outage if before is not None else None
+        if info.failing_since is not None and not outage:
+            self.with_outages += outage is None
+            self.open_outages += 1
+            self.outages += 1
+            outage = self.outages
+        elif info.failing_since is None and outage:
+            self.open_outages -= 1
+            outage = 0
+        now = self._last[origin] = LastResult(info.kind, info.cause, info.stats, outage)
+        self.by_kind[now.kind, now.cause] += 1
+        if before is not None:
+            self.by_kind[before.kind, before.cause] -= 1
+        return before, now

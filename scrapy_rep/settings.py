@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 from scrapy.settings import BaseSettings
 
 from scrapy_rep.protocol.freshness import MAX_LIFETIME
+from scrapy_rep.protocol.lifecycle import Terms
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import LONG_OUTAGE
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
 from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, SIGN_KEYS, StatusRow
-from scrapy_rep.protocol.terms import Terms
 from scrapy_rep.usage import VOCABULARY
 
 MAX_BODY = 64 * 2**20  # bytes of a robots.txt; 131 times what RFC 9309 2.5 requires

@@ -33,7 +33,7 @@ attempts follow (`info.pause`). Arguments:
 
 - `origin` (`protocol.origin.Origin`);
 - `info` (`origin_info.OriginInfo`): what is known of the origin now;
-- `before` and `result` (`known_origins.LastResult`): its result before, or None, and its result now;
+- `before` and `result` (`origin_info.LastResult`): its result before, or None, and its result now;
 - `request`: the request that needed the robots.txt;
 - `fetched`: False if nothing was requested, because the entry in REP_STORAGE or in memory was enough."""
 

@@ -30,7 +30,6 @@ LAYERS = (
     ("extensions", "waiting"),
     ("gate",),
     ("fetching", "refusals"),
-    ("known_origins",),
     ("storage",),
     ("exceptions", "origin_info", "robotparser"),
     ("settings", "signals", "user_agent"),

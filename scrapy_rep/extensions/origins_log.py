@@ -17,8 +17,7 @@ from scrapy import signals
 from scrapy_rep.clock import duration
 from scrapy_rep.exceptions import explanation
 from scrapy_rep.extensions import Extension
-from scrapy_rep.known_origins import LastResult
-from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.origin_info import LastResult, OriginInfo
 from scrapy_rep.protocol import words
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.foreign_text import printable

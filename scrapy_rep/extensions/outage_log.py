@@ -13,8 +13,7 @@ import logging
 from scrapy import signals
 
 from scrapy_rep.extensions import Extension
-from scrapy_rep.known_origins import LastResult
-from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.origin_info import LastResult, OriginInfo
 from scrapy_rep.protocol import words
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.words import Basis, OriginKind, VerdictReason, counted

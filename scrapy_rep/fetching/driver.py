@@ -26,9 +26,8 @@ from scrapy_rep.deferreds import CANCELLATIONS
 from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
-from scrapy_rep.known_origins import KnownOrigins
 from scrapy_rep.log import logger_of
-from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.origin_info import KnownOrigins, OriginInfo
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, conversation, with_meaning
 from scrapy_rep.protocol.entry import Entry
@@ -97,7 +96,7 @@ class Driver:
         """The origins for which Scrapy's signal `robots_parsed` was sent."""
 
     def end_pauses(self) -> None:
-        """The crawl begins to close. What the last round has brought decides about the requests that wait, and no
+        """Step 1 of a stop (`middleware`). What the last round has brought decides about the requests that wait, and no
         conversation has a pause from now on."""
         self._is_closing = True
         for pause in list(self._pauses):

@@ -118,12 +118,13 @@ class SingleFlight:
             fetch.triggers.add(request)
 
     def begin_close(self) -> None:
-        """The crawl begins to close: fail the requests that go back to their queue, and cancel the fetches for which no
-        other request waits. The other fetches go on, without pauses."""
+        """Step 1 of a stop (`middleware`): fail the requests that go back to their queue, and cancel the fetches for which
+        no other request waits. The other fetches go on, without pauses."""
         self._end_waits(only_going_back=True)
 
     async def close(self) -> None:
-        """The crawl is over: end all waits, and wait until what was fetched is stored and the leases are given back."""
+        """Step 5 of a stop (`middleware`): end all waits, and wait until what was fetched is stored and the leases are
+        given back."""
         self._is_closed = True
         self._end_waits(only_going_back=False)
         await maybe_deferred_to_future(DeferredList(self._cancelled))

@@ -31,12 +31,12 @@ from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, without_backoff
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, fresh_until
-from scrapy_rep.protocol.lifecycle import RobotsPolicy, after_fetch
+from scrapy_rep.protocol.lifecycle import RobotsPolicy, Terms, after_fetch
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.outage import RETRY_DELAY
 from scrapy_rep.protocol.redirect_target import dropped_answer, is_private, must_be_public, why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import with_access
-from scrapy_rep.protocol.terms import RETRY_DELAY, Terms
 from scrapy_rep.protocol.words import AccessResult, Basis
 
 ONE_ROUND = -1.0  # seconds that are left for pauses: less than any pause, so no further round begins

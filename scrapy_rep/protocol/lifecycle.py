@@ -20,12 +20,13 @@ from enum import Enum
 
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
-from scrapy_rep.protocol.freshness import MAX_LIFETIME, refresh_from
+from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME, refresh_from
 from scrapy_rep.protocol.outage import CLOCK_SKEW, MAX_UNSEEN, outage_after
 from scrapy_rep.protocol.readings import other_readings
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.rules import Received, Verdict
+from scrapy_rep.protocol.status_policy import StatusRow
 from scrapy_rep.protocol.words import AccessResult, Basis, VerdictReason
 
 
@@ -204,3 +205,27 @@ def after_fetch(entry: Entry | None, robots_url: str, result: StoredResponse | A
         return Entry(robots_url, result)
     before = entry.outage_at(result.ended_at) if entry is not None else None
     return Entry(robots_url, entry.stored if entry is not None else None, outage_after(before, result))
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Each field is the value of the setting of this name, such as REP_BODY_LIMIT. `settings.RepSettings` is a subclass
+    that has the defaults and the checks."""
+
+    status_policy: Sequence[StatusRow]
+    max_redirects: int
+    redirect_private: bool
+    lifetime_min: float
+    body_limit: int
+    fetch_retries: int
+    unreachable_wait: float
+    unreachable_days: float
+
+    @property
+    def unreachable_for(self) -> float:
+        """Seconds after which an outage has lasted too long (RFC 9309 2.3.1.4)."""
+        return self.unreachable_days * DAY
+
+    def policy_at(self, entry: Entry, now: float) -> RobotsPolicy:
+        """Return what the entry means at `now`."""
+        return policy_at(entry, now, self.unreachable_for, self.unreachable_wait)

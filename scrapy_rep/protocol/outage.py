@@ -17,6 +17,7 @@ from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
 
+RETRY_DELAY = 1.0  # seconds before the first round requests the same URL again (REP_FETCH_RETRIES)
 # Seconds from one fetch to the next: after one failure, after two, and so on. After more, the last number holds.
 BACKOFFS = (5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 3600.0)
 BACKOFF_MAX = BACKOFFS[-1]

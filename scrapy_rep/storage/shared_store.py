@@ -33,7 +33,7 @@ from scrapy_rep.protocol.entry import (
     useful_until,
 )
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.terms import RETRY_DELAY
+from scrapy_rep.protocol.outage import RETRY_DELAY
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker

@@ -14,8 +14,7 @@ from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
 from scrapy_rep.extensions.report.collector import Report
-from scrapy_rep.known_origins import KnownOrigins
-from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.origin_info import KnownOrigins, OriginInfo
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY

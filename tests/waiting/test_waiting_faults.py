@@ -20,7 +20,7 @@ from scrapy_rep import RepMiddleware, RobotsUnreachable
 from scrapy_rep.fetching.driver import Driver
 from scrapy_rep.fetching.memory import Memory
 from scrapy_rep.protocol.freshness import DAY
-from scrapy_rep.protocol.terms import Terms
+from scrapy_rep.protocol.lifecycle import Terms
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
 from scrapy_rep.signals import request_forbidden, request_waited

@@ -20,8 +20,7 @@ from scrapy_rep.extensions.origins_log import EXEMPT_BY
 from scrapy_rep.extensions.output_file import output_path, partial_path
 from scrapy_rep.extensions.report.page import page
 from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
-from scrapy_rep.known_origins import LastResult
-from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.origin_info import LastResult, OriginInfo
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
