@@ -31,10 +31,10 @@ from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import within
 from scrapy_rep.extensions import start_extensions
 from scrapy_rep.extensions.mistakes import CHECKS, name_earlier_middlewares
-from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
 from scrapy_rep.fetching.single_flight import SingleFlight
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of, wrong_start
+from scrapy_rep.meta import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.download_handlers import prepare_handlers

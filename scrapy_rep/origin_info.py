@@ -16,8 +16,9 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import MARKUP, StatusRow, source_of
 from scrapy_rep.protocol.words import AccessResult, Basis, OriginKind
+from scrapy_rep.stats import CHALLENGE, NO_RULES, TRUNCATED
 
-_STAT_OF_CAUSE = {words.NO_GROUPS: "rep/no_rules/empty", words.REDIRECTS: "rep/no_rules/redirects"}
+_NO_RULES_BY_CAUSE = {words.NO_GROUPS: "empty", words.REDIRECTS: "redirects"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +126,16 @@ class OriginInfo:
     def stats(self) -> tuple[str, ...]:
         """The names of the stats that count the origin."""
         if self.robots is not None and self.robots.truncated:
-            return (*self._stats, "rep/truncated")
+            return (*self._stats, TRUNCATED)
         return self._stats
 
     @property
     def _stats(self) -> tuple[str, ...]:
         if self.sign in VENDORS:
-            return (f"rep/challenge/{self.sign}",)
+            return (CHALLENGE.format(self.sign),)
         if self.kind is not OriginKind.WITHOUT_RULES:
             return ()
-        return (f"rep/no_rules/{self.sign}" if self.sign else _STAT_OF_CAUSE.get(self.cause, "rep/no_rules/status"),)
+        return (NO_RULES.format(self.sign or _NO_RULES_BY_CAUSE.get(self.cause, "status")),)
 
     def meaning(self, rows: Iterable[StatusRow]) -> tuple[str, str]:
         """What the crawl does, in words, and where that is specified. `rows`: those of the crawl's status policy."""

@@ -34,7 +34,7 @@ LAYERS = (
     ("exceptions", "origin_info", "robotparser"),
     ("settings", "signals", "user_agent"),
     ("scrapy_internals", "usage"),
-    ("clock", "deferreds", "log", "protocol", "top_k"),
+    ("clock", "deferreds", "log", "meta", "protocol", "stats", "top_k"),
 )
 ROW = {room: row for row, rooms in enumerate(LAYERS) for room in rooms}
 # Values in, values out: that takes no clock and no I/O.

@@ -21,15 +21,13 @@ from scrapy.utils.python import global_object_name
 
 from scrapy_rep.extensions import Extension
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware
-from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
 from scrapy_rep.log import Logger, logger_of
+from scrapy_rep.meta import DONT_OBEY, ROBOTS_TXT_REQUEST, TOKENS_KEY, USAGE_KEY
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
 from scrapy_rep.settings import SETTINGS, is_obeying, nearest
 from scrapy_rep.signals import request_forbidden, request_waited
-from scrapy_rep.usage import USAGE_KEY
-from scrapy_rep.user_agent import META_KEY
 
 INSTEAD = (
     ". For what your class adds, set REP_EXEMPT (hosts and paths), ROBOTSTXT_OBEY in custom_settings (spiders),"
@@ -38,7 +36,7 @@ INSTEAD = (
 SCRAPYS = ("ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT", "ROBOTSTXT_PARSER")
 KNOWN = {name.partition("_")[2]: name for name in (*SETTINGS, *SCRAPYS[:2])}
 """A setting without its prefix -> the setting."""
-KEYS = ("dont_obey_robotstxt", META_KEY, ROBOTS_TXT_REQUEST)
+KEYS = (DONT_OBEY, TOKENS_KEY, ROBOTS_TXT_REQUEST)
 NO_MISTAKES = (*KEYS, USAGE_KEY)  # spiders may copy the last one from the meta of a response
 GUESSES = ("robotstxt_obey", "obey_robotstxt", "ignore_robotstxt", "ignore_robots_txt", "ignore_robots")
 """What users write, in the meta of a request or as an attribute of the spider, to crawl without robots.txt."""
@@ -105,7 +103,7 @@ def no_decoding(crawler: Crawler, log: Logger) -> None:
 
 
 def attributes_without_effect(crawler: Crawler, log: Logger) -> None:
-    for name in (name for name in (*GUESSES, *KEYS[:1]) if hasattr(crawler.spider, name)):
+    for name in (name for name in (*GUESSES, DONT_OBEY) if hasattr(crawler.spider, name)):
         log.warning("The spider's attribute %s has no effect; set ROBOTSTXT_OBEY in its custom_settings", name)
 
 
@@ -201,7 +199,7 @@ class MisspeltMeta(Extension):
         for key in request.meta:
             if not isinstance(key, str) or "robots" not in key or key in NO_MISTAKES:
                 continue
-            meant = KEYS[0] if key in GUESSES else nearest(key, KEYS)
+            meant = DONT_OBEY if key in GUESSES else nearest(key, KEYS)
             if meant is not None and self._is_first("a misspelt key"):
                 self._log.warning(
                     "request.meta[%r] has no effect; did you mean %r? The first such request: %s", key, meant, request

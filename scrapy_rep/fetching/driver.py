@@ -39,6 +39,7 @@ from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response
+from scrapy_rep.stats import ACCESS, REDIRECTS, REFRESHED, RETRIES, STORAGE_HIT, STORAGE_MISS
 from scrapy_rep.storage import storage_of
 from scrapy_rep.storage.shared_store import LeaseClaim, SharedStore
 
@@ -148,7 +149,7 @@ class Driver:
             self._give_back(claim)
         policy = step.policy
         if before is not None and before.state is State.AGEING and step.hops and policy.entry.outage is None:
-            self._count("rep/refreshed")
+            self._count(REFRESHED)
         await self._report_rules(origin, policy, triggers.current)
         return step
 
@@ -168,7 +169,7 @@ class Driver:
         if self._store is None:
             return Found(step.known, is_to_fetch=True, at=self._clock.now()), None
         entry, claim = await self._store.find_or_claim(origin, step.known, partial(self.turns.withdraw, origin))
-        self._count("rep/storage/miss" if claim is not None else "rep/storage/hit")
+        self._count(STORAGE_MISS if claim is not None else STORAGE_HIT)
         return Found(entry, is_to_fetch=claim is not None, at=self._clock.now()), claim
 
     async def _ask(
@@ -177,7 +178,7 @@ class Driver:
         """Return the answer with its meaning. A failure is an answer, too."""
         if ask.reason:
             self._log.debug("Requesting robots.txt once more: %s: %s", printable(ask.url), printable(ask.reason))
-            self._count("rep/retries")
+            self._count(RETRIES)
         if ask.pause:
             await self._clock.sleep(ask.pause)
         response = None
@@ -207,9 +208,9 @@ class Driver:
     def _report(self, origin: Origin, ended: Round, trigger: Request, pause: float | None) -> None:
         policy, hops = ended.policy, ended.hops
         if hops:
-            self._count(f"rep/access/{policy.entry.access.value}")
+            self._count(ACCESS.format(policy.entry.access.value))
         for hop, following in pairwise(hops):
-            self._count("rep/redirects")
+            self._count(REDIRECTS)
             if hop.url.startswith("https:") and following.url.startswith("http:"):
                 self._log.debug(
                     "robots.txt leads from https to http: %s -> %s", printable(hop.url), printable(following.url)

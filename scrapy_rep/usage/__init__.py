@@ -21,8 +21,6 @@ CONTENT_USAGE, CONTENT_SIGNAL = Directive.CONTENT_USAGE.key, Directive.CONTENT_S
 ROBOTS_TAGS = ("x-robots-tag", "robots-tag")
 ROBOTS_META = "meta robots"  # stands for `<meta name="robots" content="noai">` in a page of HTML
 USAGE_DIRECTIVES = (CONTENT_USAGE, CONTENT_SIGNAL)  # keys in robots.txt, and names of headers
-# Keys in the meta of responses (`extensions.page_usage`).
-USAGE_KEY, SOURCES_KEY = "robots_usage", "robots_usage_sources"
 
 VOCAB_DRAFT = "draft-ietf-aipref-vocab-08 of 2026-09-14"
 SIGNALS = "contentsignals.org"
