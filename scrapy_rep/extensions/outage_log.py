@@ -1,7 +1,7 @@
 """The warning about an outage, when it begins; and the log line at its end.
 
 - Each of the first WARNED_OUTAGES outages is logged as a WARNING, and its end at INFO. Others are logged at DEBUG.
-- The first challenge is explained in a WARNING.
+- The first challenge is explained in a WARNING, and so is the first request for a signature (Web Bot Auth).
 - If requests were refused because of outages, a WARNING at the end of the crawl has their number, and names one site
   for each of the three most frequent answers.
 """
@@ -15,6 +15,7 @@ from scrapy import signals
 from scrapy_rep.extensions import Extension
 from scrapy_rep.origin_info import LastResult, OriginInfo
 from scrapy_rep.protocol import words
+from scrapy_rep.protocol.challenge import WEB_BOT_AUTH
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.words import Basis, OriginKind, VerdictReason, counted
 from scrapy_rep.signals import robots_known
@@ -35,8 +36,9 @@ class OutageLog(Extension):
         elif before_outage and not result.outage:
             level = logging.INFO if before_outage <= WARNED_OUTAGES else logging.DEBUG
             self._log_answer(level, "%s: %s. It is reachable again", info)
-        if info.kind is OriginKind.CHALLENGED and self._is_first("a challenge"):
-            self._log.warning(words.CHALLENGE_ADVICE)
+        advice = words.SIGNATURE_ADVICE if info.sign == WEB_BOT_AUTH else words.CHALLENGE_ADVICE
+        if info.kind is OriginKind.CHALLENGED and self._is_first(advice):
+            self._log.warning(advice)
 
     def _log_answer(self, level: int, message: str, info: OriginInfo, *more: str) -> None:
         """Log a message that begins with the URL of robots.txt and its answer."""

@@ -19,6 +19,7 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS, within
@@ -233,13 +234,13 @@ class Fetcher:
         status, now, request = response.status, self._now(), download.request
         if "dataloss" in response.flags:
             return Answer(url, reason="the connection was lost before the end of the body")
-        sign = vendor_of_challenge(response.headers.getlist, response.body)
+        sign = vendor_of_challenge(response.headers.getlist, response.body, status)
         needs_body = result_of(status, self._settings.status_policy, sign) is AccessResult.SUCCESS
         if needs_body and download.is_stopped(received):
             return Answer(url, reason=STOPPED, dropped=True)
         if needs_body and download.is_short(received):
             return Answer(url, reason="the body is shorter than its Content-Length")
-        if needs_body and is_mislabelled(received):
+        if needs_body and is_mislabelled(received, response.body):
             message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
             self._log.info(message, printable(url))
         is_proxied = bool((response.request or request).meta.get("proxy"))
@@ -281,8 +282,15 @@ def _component_of(exc: Exception) -> str:
 
 def _alone(exc: Exception) -> Exception:
     """Return the exception without its traceback and causes: they would keep the request during the whole outage."""
+    reasons: Any = getattr(exc, "reasons", None)
+    if isinstance(reasons, list):  # an exception of Twisted has failures, which hold frames
+        reasons[:] = [_without_frames(each) if isinstance(each, Failure) else each for each in reasons]
     exc.__cause__ = exc.__context__ = None
     return exc.with_traceback(None)
+
+
+def _without_frames(failure: Any) -> Any:
+    return Failure(_alone(failure.value))  # type: ignore[no-untyped-call]
 
 
 def _in_words(exc: Exception) -> str:

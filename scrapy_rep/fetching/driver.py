@@ -38,7 +38,7 @@ from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.signals import robots_known, robots_parsed, robots_response
+from scrapy_rep.signals import robots_known, robots_parsed, robots_response, send
 from scrapy_rep.stats import ACCESS, REDIRECTS, REFRESHED, RETRIES, STORAGE_HIT, STORAGE_MISS
 from scrapy_rep.storage import storage_of
 from scrapy_rep.storage.shared_store import LeaseClaim, SharedStore
@@ -92,7 +92,7 @@ class Driver:
         self._clock = clock
         self._log = logger_of(crawler)
         self._count = crawler.stats.inc_value
-        self._signals = crawler.signals
+        self._crawler = crawler
         self._parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
         """The origins for which Scrapy's signal `robots_parsed` was sent."""
 
@@ -196,7 +196,7 @@ class Driver:
         answer = with_meaning(received, ask, self._settings)
         if answer.dropped and not received.dropped:
             response = None  # no archive or signal may show what a private server answered
-        self._signals.send_catch_log(robots_response, answer=answer, request=trigger, response=response)
+        send(self._crawler, robots_response, answer=answer, request=trigger, response=response)
         return answer
 
     def _give_back(self, claim: LeaseClaim | None, entry: Entry | None = None) -> None:
@@ -217,7 +217,8 @@ class Driver:
                 )
         info = OriginInfo(policy, pause)
         before, result = self.origins.note(origin, info)
-        self._signals.send_catch_log(
+        send(
+            self._crawler,
             robots_known,
             origin=origin,
             info=info,
@@ -233,6 +234,6 @@ class Driver:
             return
         self._parsed[origin] = None
         with suppress(*CANCELLATIONS):  # a handler was cancelled, or the crawl closes
-            await self._signals.send_catch_log_async(
+            await self._crawler.signals.send_catch_log_async(
                 robots_parsed, robotparser=RepRobotParser(policy.robots), request=trigger
             )

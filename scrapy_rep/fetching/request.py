@@ -84,19 +84,24 @@ class RobotsTxtDownload:
         """Whether another component has stopped the download too early. `response`: as received, not decoded."""
         if "download_stopped" not in response.flags or self.is_cut(response):
             return False
-        return response.headers.get("Content-Length") != str(len(response.body)).encode()
+        return content_length(response) != len(response.body)
 
     def is_short(self, response: Response) -> bool:
         """Whether the body has fewer octets than its Content-Length. `response`: as received, not decoded.
 
         A handler that sends no `bytes_received` may have decoded the body. Then only an empty body counts as too short.
         """
-        if response.body and not self.octets:
+        if "download_stopped" in response.flags or (response.body and not self.octets):
             return False
-        length = response.headers.get("Content-Length") or b""
-        # RFC 9110 8.6: a 204 has no Content-Length. If it has one, it counts for nothing.
-        is_whole = response.status == 204 or "download_stopped" in response.flags
-        return not is_whole and length.isdigit() and self.octets < int(length[:18])
+        return self.octets < (content_length(response) or 0)
+
+
+def content_length(response: Response) -> int | None:
+    """Return the Content-Length; None if there is none that counts."""
+    length = response.headers.get("Content-Length") or b""
+    # RFC 9112 6.3: Transfer-Encoding overrides it. RFC 9110 8.6: a 204 has none.
+    is_void = response.status == 204 or "Transfer-Encoding" in response.headers
+    return None if is_void or not length.isdigit() else int(length[:18])
 
 
 # All downloads under way in this process, by the number in the meta of their request.
@@ -133,8 +138,10 @@ def new_download(ask: Ask, trigger: Request, crawler: Crawler, settings: RepSett
         meta.update(_copied(trigger.meta, PACE_META))
     if url.startswith("ftp:"):
         meta.update(_copied(trigger.meta, _COPIED_FOR_FTP))
-    # An uncompressed body can be cut anywhere and still be read.
-    headers: dict[Any, Any] = {"Accept-Encoding": "identity", **_copied(trigger.headers, _COPIED_HEADERS)}
+    headers = _copied(trigger.headers, _COPIED_HEADERS)
+    if not meta["zyte_api_automap"]:  # the API sets its own; a site may ban for another
+        # An uncompressed body can be cut anywhere and still be read.
+        headers["Accept-Encoding"] = "identity"
     request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
     download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit)
     return download

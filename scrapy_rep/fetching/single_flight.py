@@ -119,7 +119,7 @@ class SingleFlight:
             fetch.triggers.add(request)
 
     def begin_close(self) -> None:
-        """Step 1 of a stop (`middleware`): fail the requests that go back to their queue, and cancel the fetches for which
+        """Step 1 of a stop (`middleware`): fail the requests that go back to their queue. Cancel the fetches for which
         no other request waits. The other fetches go on, without pauses."""
         self._end_waits(only_going_back=True)
 

@@ -68,7 +68,7 @@ class Ask:
 
     url: str
     was_requested_before: bool = False
-    """Whether this robots.txt was requested before, in this conversation or earlier. Such a request skips
+    """Whether this robots.txt was requested from the site before, in this conversation or earlier. Such a request skips
     HttpCacheMiddleware, except offline."""
     must_be_public: bool = False
     """Whether an answer from a private address is dropped (`redirect_target`)."""
@@ -120,7 +120,8 @@ def conversation(
                 outage = known.outage_at(now) if known is not None else None
                 if outage is not None and not outage.has_backoff:
                     left = ONE_ROUND  # requests have waited for this outage before, so these wait for one round
-                hops = yield from _follow(origin, terms, retries, was_requested_before=known is not None)
+                is_known = known is not None and not known.last.replayed  # a cache that had it may replay it again
+                hops = yield from _follow(origin, terms, retries, was_requested_before=is_known)
                 known, now = _entry_after(origin, known, hops, terms), hops[-1].ended_at
         policy = terms.policy_at(known, now)
         left -= sum(hop.seconds for hop in hops)

@@ -71,6 +71,10 @@ CHALLENGE_ADVICE = (
     "With such a challenge, a site demands proof that the client is a browser. Ask the site to let your crawler in, or"
     " sign requests (Web Bot Auth)"
 )
+SIGNATURE_ADVICE = (
+    "With Accept-Signature, a site asks crawlers to sign their requests (Web Bot Auth). Add a downloader middleware"
+    " that signs, and publish its key"
+)
 
 
 # Outages.

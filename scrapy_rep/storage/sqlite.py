@@ -52,15 +52,15 @@ class SqliteStorage(Storage):
         """`now` returns seconds since the epoch. Raises ValueError if the file cannot be opened or written."""
         self._path = path = path_of(address)
         self._now = now
-        self._is_set_up = False
+        self._is_set_up, db = False, None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # With isolation_level None, each statement is its own transaction.
-            self._db = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
+            db = self._db = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
             self._set_up(ATTEMPTS)
         except (OSError, sqlite3.Error) as exc:
             # If the file is damaged or locked, each call fails, and the crawl goes on without the store.
-            if not hasattr(self, "_db") or any(text in str(exc) for text in UNUSABLE):
+            if db is None or any(text in str(exc) for text in UNUSABLE):
                 raise ValueError(f"{path} cannot be opened and written ({exc}); set it to another path") from None
 
     async def get(self, origin: str) -> bytes | None:

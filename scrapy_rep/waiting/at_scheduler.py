@@ -179,8 +179,8 @@ class SchedulerDoor:
         return bool(self._here) or self._next is not None or self._scheduler.has_pending_requests()
 
     def close(self, reason: str) -> Any:
-        """Step 4 of a stop (`middleware`): put the requests at the door back into the queue. Then close the scheduler: some
-        schedulers keep the queue for the next crawl."""
+        """Step 4 of a stop (`middleware`): put the requests at the door back into the queue. Then close the scheduler,
+        because some schedulers keep the queue for the next crawl."""
         taken_back = self._scheduler.put_back([*self._here] if self._next is None else [*self._here, self._next])
         closed = self._scheduler.close(reason)
         # The copies stay until now: Scrapy's queue on disk loses requests if the process is killed before it is closed.

@@ -11,7 +11,16 @@ from installed_scrapy import CAN
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 
-URLS = ["http:///host/private", "https:///host/", "HTTP:///x", "http://:80/x", "http://u@/x", "http:/a/b?c=://"]
+URLS = [
+    "http:///host/private",
+    "https:///host/",
+    "HTTP:///x",
+    "http://:80/x",
+    "http://u@/x",
+    "http:/a/b?c=://",
+    "ws:///host/x",
+    "WSS://:80/x",
+]
 if CAN["send a URL verbatim"]:
     URLS += ["http:/\t//host/x?://", " \0http:///host/x", "ht\rtp:///host/x", "http://host:port/x"]
 SETTINGS = [{}, {"REP_EVIDENCE": True, "REP_REPORT": "report.jsonl", "REP_REFUSALS": "refused.jsonl"}]
