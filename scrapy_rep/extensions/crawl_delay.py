@@ -31,7 +31,7 @@ class CrawlDelay(Extension):
         self._crawler.signals.connect(self._delays.restart_delay, signal=signals.response_downloaded)
 
     def _robots_known(self, info: OriginInfo, request: Request) -> None:
-        asked = _asked_for(info.robots, self._gate.product_tokens(request))
+        asked = _asked_for(info.policy.robots, self._gate.product_tokens(request))
         if not asked:
             return
         if not self._max_delay or not self._delays.can_delay():

@@ -50,7 +50,7 @@ class OriginsLog(Extension):
             self._stats.inc_value(stat, -1)
         for stat in result.stats:
             self._stats.inc_value(stat)
-        if info.robots is not None and info.robots.truncated and self._is_first("too long"):
+        if info.policy.robots is not None and info.policy.robots.truncated and self._is_first("too long"):
             self._log.warning(
                 "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
                 " they forbid may be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %(more)s reads ten times as much. The"
@@ -62,7 +62,7 @@ class OriginsLog(Extension):
                 },
             )
         if info.kind is OriginKind.WITHOUT_RULES:
-            is_first_page = info.sign == MARKUP and self._is_first("a page of HTML")
+            is_first_page = info.last.sign == MARKUP and self._is_first("a page of HTML")
             self._log.log(
                 logging.INFO if is_first_page else logging.DEBUG,
                 "%(url)s: %(why)s, so everything is allowed",

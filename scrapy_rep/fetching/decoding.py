@@ -63,10 +63,10 @@ class RepDecodingMiddleware:
             return response
         response.request = request
         download.response = response
-        is_plain = "Content-Encoding" not in response.headers and not response.body.startswith(GZIP_MAGIC)
+        is_plain = b"Content-Encoding" not in response.headers and not response.body.startswith(GZIP_MAGIC)
         if is_plain or download.is_stopped(response):
             return response
-        codings = b",".join(response.headers.getlist("Content-Encoding"))
+        codings = b",".join(response.headers.getlist(b"Content-Encoding"))
         body = b""
         if 200 <= response.status < 300:
             body = decoded(response.body, codings, download.limit, is_cut=download.is_cut(response))
@@ -111,8 +111,13 @@ def _names(content_encoding: bytes) -> list[bytes]:
 
 def is_mislabelled(received: Response, body: bytes) -> bool:
     """Whether the decoded body is plain text under the label of a compression. `received`: the response as received."""
-    labels = _names(b",".join(received.headers.getlist("Content-Encoding")))
-    return body != b"" and received.body.startswith(body) and not _DECODERS.keys().isdisjoint(labels)
+    lines = received.headers.getlist(b"Content-Encoding")
+    return (
+        bool(lines)
+        and body != b""
+        and received.body.startswith(body)
+        and not _DECODERS.keys().isdisjoint(_names(b",".join(lines)))
+    )
 
 
 def _is_plain(body: bytes) -> bool:

@@ -79,7 +79,8 @@ class Fetcher:
         self._offline = is_offline(crawler.settings)
         self._in_handlers = 0
         """The number of our requests that a download handler has now."""
-        self._has_wrapped = self._has_warned = False
+        self._count = crawler.stats.inc_value
+        self._is_ready = self._can_cut = self._has_warned = False
         self._logged_errors: set[tuple[str, type[Exception]]] = set()
 
     async def fetch(self, ask: Ask, trigger: Request, cookies: Cookies) -> tuple[Answer, Response | None]:
@@ -89,14 +90,15 @@ class Fetcher:
         `Answer.seconds` count from the moment when the download handler gets the request; if it never gets the request,
         from the call.
         """
-        if not self._has_wrapped:
-            self._has_wrapped = True
+        if not self._is_ready:
+            self._is_ready = True
+            self._can_cut = self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None
             wrap_handlers(self._crawler, self._handle)
-        count, began = self._crawler.stats.inc_value, self._monotonic()
-        download = new_download(ask, trigger, self._crawler, self._settings)
+        count, began = self._count, self._monotonic()
+        download = new_download(ask, trigger, self._crawler, self._settings, offline=self._offline)
         request = download.request
         cookies.add_to(request)
-        if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None:
+        if self._can_cut:
             # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
             request.meta.update(download_maxsize=0, download_warnsize=0)
         try:
@@ -217,10 +219,9 @@ class Fetcher:
 
     def _count_response(self, response: Response, received: Response, download: RobotsTxtDownload) -> None:
         """Count the response. Log, once, that a download handler sends no `bytes_received`."""
-        count = self._crawler.stats.inc_value
-        count(RESPONSES)
+        self._count(RESPONSES)
         # All impossible statuses share one name, so that servers cannot add stats.
-        count(STATUS.format(response.status if 100 <= response.status < 600 else "other"))
+        self._count(STATUS.format(response.status if 100 <= response.status < 600 else "other"))
         is_silent = download.sent_at is not None and not download.octets and bool(received.body)
         if is_silent and not self._has_warned and urlparse_cached(download.request).scheme in HAVE_TIMEOUTS:
             self._has_warned = True
@@ -244,7 +245,7 @@ class Fetcher:
             message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
             self._log.info(message, printable(url))
         is_proxied = bool((response.request or request).meta.get("proxy"))
-        written = response.headers.get("Location") or b""
+        written = b"".join(response.headers.getlist(b"Location")[-1:])
         location = url_of(response.url, written)
         caching, is_replayed = caching_of(response.headers), "cached" in response.flags
         return Answer(
@@ -253,7 +254,7 @@ class Fetcher:
             sign=sign,
             body=response.body[: self._settings.body_limit + 1],
             location=location,
-            malformed_location="" if location else shortened(written.decode("latin-1").strip()),
+            malformed_location="" if location or not written else shortened(written.decode("latin-1").strip()),
             retry_after=0.0 if is_replayed else retry_after(response.headers, now),
             # A replay may be old, so it is used for the least time.
             caching=Caching(no_store=True, date=caching.date) if is_replayed else caching,

@@ -120,10 +120,12 @@ def is_offline(crawl: BaseSettings) -> bool:
     return all(crawl.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
 
 
-def new_download(ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings) -> RobotsTxtDownload:
-    """Build the request, in the record of its download. `trigger`: the request that needs the robots.txt."""
+def new_download(
+    ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings, *, offline: bool
+) -> RobotsTxtDownload:
+    """Build the request, in the record of its download. `trigger`: the request that needs the robots.txt. `offline`: as
+    in `is_offline`."""
     url, number = ask.url, next(_NUMBERS)
-    offline = is_offline(crawler.settings)
     meta: dict[str, Any] = {
         **_META,
         **_copied(trigger.meta, _COPIED_META),
@@ -134,14 +136,15 @@ def new_download(ask: Ask, trigger: Request, crawler: Crawler, settings: RepSett
     }
     if ask.was_requested_before and not offline:
         meta["dont_cache"] = True
-    if _host(url) == _host(trigger.url):  # a host that the robots.txt is redirected to has a pace of its own
-        meta.update(_copied(trigger.meta, PACE_META))
+    pace = _copied(trigger.meta, PACE_META)
+    if pace and _host(url) == _host(trigger.url):  # a host that the robots.txt is redirected to has a pace of its own
+        meta.update(pace)
     if url.startswith("ftp:"):
         meta.update(_copied(trigger.meta, _COPIED_FOR_FTP))
     headers = _copied(trigger.headers, _COPIED_HEADERS)
     if not meta["zyte_api_automap"]:  # the API sets its own; a site may ban for another
         # An uncompressed body can be cut anywhere and still be read.
-        headers["Accept-Encoding"] = "identity"
+        headers[b"Accept-Encoding"] = b"identity"
     request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
     download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit)
     return download
@@ -161,7 +164,7 @@ def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
 
     The plugin ignores DOWNLOAD_TIMEOUT and receives whole bodies. So the time limit and the size limit are set here.
     """
-    args, options = (trigger.meta.get(f"impersonate_{name}") or {} for name in ("args", "curl_options"))
+    args, options = trigger.meta.get("impersonate_args") or {}, trigger.meta.get("impersonate_curl_options") or {}
     return {
         "impersonate_args": {**_copied(args, ["verify"]), "timeout": settings.fetch_timeout},  # seconds
         # The limit is in bytes on the wire.

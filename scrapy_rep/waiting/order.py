@@ -13,9 +13,9 @@ from typing import TypeVar
 from scrapy import Request
 
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.scheduler_queues import in_turns
 
 H = TypeVar("H", bound=Hashable)
-V = TypeVar("V")
 
 
 @dataclass(eq=False, slots=True)
@@ -82,9 +82,11 @@ class WaitingRequests:
 
     def take_ready(self, has_room: Callable[[str], bool]) -> Wait | None:
         """Remove and return a ready request to a site with room, or None. Sites take turns; so do a site's origins."""
-        for site, of_site in _in_turns(self._ready):
+        for site in in_turns(self._ready):
             if has_room(site):
-                origin, of_origin = next(_in_turns(of_site))
+                of_site = self._ready[site]
+                origin = next(in_turns(of_site))
+                of_origin = of_site[origin]
                 wait = of_origin.popleft()
                 if not of_origin:
                     del of_site[origin]
@@ -101,14 +103,6 @@ class WaitingRequests:
             self._all[wait] = None
             self._origins[wait.origin] += 1
             self.sites[wait.site] += 1
-
-
-def _in_turns(items: OrderedDict[H, V]) -> Iterator[tuple[H, V]]:
-    """Each item once. An item moves to the end when it is yielded, so that the items after it come first next time."""
-    for _ in range(len(items)):
-        key = next(iter(items))
-        items.move_to_end(key)
-        yield key, items[key]
 
 
 def _count_down(counter: Counter[H], key: H) -> None:

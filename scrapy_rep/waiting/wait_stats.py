@@ -27,6 +27,7 @@ class Waits:
     def __init__(self, crawler: Crawler, settings: RepSettings, monotonic: Callable[[], float]) -> None:
         self._crawler = crawler
         self._settings = settings
+        self._count = crawler.stats.inc_value
         self._log = logger_of(crawler)
         self.monotonic = monotonic
         self._under_way: set[Wait] = set()
@@ -38,7 +39,7 @@ class Waits:
 
     def begin(self, request: Request, origin: Origin, site: str = "") -> Wait:
         if request not in self._resumed:
-            self._crawler.stats.inc_value(WAITED)
+            self._count(WAITED)
         wait = Wait(request, origin, self.monotonic(), site=site)
         self._under_way.add(wait)
         return wait

@@ -60,7 +60,7 @@ async def answered(statuses: Iterable[int], **settings: Any) -> dict[int, tuple[
 
     def fetched(origin: Any, info: Any) -> None:
         seconds = info.fetch_again_at - time.now
-        found[int(origin.host.partition(".")[0])] = info.access.value, words.get(seconds, str(seconds))
+        found[int(origin.host.partition(".")[0])] = info.last.access.value, words.get(seconds, str(seconds))
 
     def prepare(crawler: Crawler) -> None:
         crawler.signals.connect(fetched, signal=signals.robots_known, weak=False)

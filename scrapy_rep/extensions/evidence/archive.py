@@ -64,7 +64,7 @@ class ArchiveWriter(Extension):
             self._stats.inc_value(ARCHIVE_ANSWERS)
 
     def _known(self, origin: Origin, info: OriginInfo) -> None:
-        self._write(self._file.write_entry, origin, self._gate.now(), info.entry)
+        self._write(self._file.write_entry, origin, self._gate.now(), info.policy.entry)
 
     def _closed(self, reason: str) -> None:
         self._write(self._file.write_end, self._gate.now(), reason, self._lost)

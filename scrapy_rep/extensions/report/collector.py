@@ -111,18 +111,18 @@ class Report(Extension):
     def _robots_known(
         self, origin: Origin, info: OriginInfo, request: Request, before: LastResult | None, result: LastResult
     ) -> None:
-        seen, kind = self._origins[origin], result.kind.value
-        beyond = ", not read beyond REP_BODY_LIMIT" if info.robots is not None and info.robots.truncated else ""
-        answer = shortened(info.answer.rstrip(".") + beyond)
+        seen, kind, robots = self._origins[origin], result.kind.value, info.policy.robots
+        beyond = ", not read beyond REP_BODY_LIMIT" if robots is not None and robots.truncated else ""
+        answer = shortened(info.last.reason.rstrip(".") + beyond)
         seen.result = {
-            "final_url": shortened(info.url),
+            "final_url": shortened(info.last.url),
             "kind": kind,
             "cause": info.cause,
-            "access": info.access.value,
+            "access": info.last.access.value,
             "answer": answer,
         }
-        if info.robots is not None:
-            seen.crawl_delay = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
+        if robots is not None:
+            seen.crawl_delay = robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
         was_down = before is not None and bool(before.outage)
         if result.outage and not was_down:
             del seen.outages[MAX_OUTAGES - 1 :]
