@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings
 
-from scrapy_rep.log import Logger
 from scrapy_rep.protocol.freshness import MAX_LIFETIME
 from scrapy_rep.protocol.lifecycle import Terms
 from scrapy_rep.protocol.origin import Origin
@@ -319,34 +318,6 @@ def is_obeying(settings: BaseSettings) -> bool:
         return settings.getbool("ROBOTSTXT_OBEY")
     except ValueError:
         raise ValueError(f"ROBOTSTXT_OBEY is {settings['ROBOTSTXT_OBEY']!r}; set it to True or False") from None
-
-
-def warn_of_unknown_names(settings: BaseSettings, log: Logger) -> None:
-    """Log a WARNING for each REP_ setting that does not exist, and for each misspelt name of Scrapy's settings."""
-    scrapys = ("ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT", "ROBOTSTXT_PARSER")
-    known = [*SETTINGS, *scrapys[:2]]
-    for name in map(str, settings):
-        if name in SETTINGS or name in scrapys:
-            continue
-        is_ours = name.startswith("REP_")
-        similar = nearest(name, scrapys) if name.startswith("ROBOTS") else None
-        if is_ours:
-            similar = _similar_setting(name, {text.partition("_")[2]: text for text in known})
-        if similar or is_ours:
-            cure = f"did you mean {similar}?" if similar else f"the settings are {', '.join(known)}"
-            log.warning("%s is no setting of scrapy-rep and has no effect; %s", name, cure)
-
-
-def _similar_setting(name: str, known: Mapping[str, str]) -> str | None:
-    """Return the setting that a wrong name probably means; None if no setting is similar.
-
-    `known`: setting without its prefix -> setting.
-    """
-    _prefix, *words = name.split("_")
-    # The last word is the most significant: FETCH_DELAY is a delay. MAX says nothing about the subject.
-    sharing = (text for word in reversed(words) if word != "MAX" for text in known if word in text.split("_"))
-    similar = nearest("_".join(words), known) or next(sharing, None)
-    return similar and known[similar]
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

@@ -13,18 +13,18 @@ from scrapy.http import HtmlResponse, Response
 
 from scrapy_rep.extensions import Extension
 from scrapy_rep.gate import Landing
+from scrapy_rep.meta import SOURCES_KEY, USAGE_KEY
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.signals import request_forbidden
+from scrapy_rep.stats import USAGE
 from scrapy_rep.usage import (
     PREFERENCE_WORDS,
     ROBOTS_META,
     ROBOTS_TAGS,
-    SOURCES_KEY,
     TDM_META,
     TDM_RESERVATION,
     USAGE_HEADERS,
-    USAGE_KEY,
     VOCABULARY,
 )
 from scrapy_rep.usage.preferences import Purposes, usage_in
@@ -87,12 +87,12 @@ class PageUsage(Extension):
 
     def _count_page(self, preferences: Mapping[str, bool]) -> None:
         for purpose in self._purposes.categories:
-            self._stats.inc_value(f"rep/usage/{purpose}/{PREFERENCE_WORDS[preferences.get(purpose)]}")
+            self._stats.inc_value(USAGE.format(purpose, PREFERENCE_WORDS[preferences.get(purpose)]))
 
     def _closed(self) -> None:
         for purpose in self._purposes.categories:
             get, words = self._stats.get_value, PREFERENCE_WORDS.values()
-            numbers = ", ".join(f"{word} for {get(f'rep/usage/{purpose}/{word}', 0):,}" for word in words)
+            numbers = ", ".join(f"{word} for {get(USAGE.format(purpose, word), 0):,}" for word in words)
             self._log.info("Pages by what sites state about the purpose %r: %s", purpose, numbers)
 
 

@@ -20,6 +20,9 @@ class Cookies:
     def add_to(self, request: Request) -> None:
         if self._jars:
             self._jars[Origin.of(request.url)].add_cookie_header(request)
+            # A request without a session (`compat.NO_SESSION`): Scrapy replaces the header by these cookies.
+            pairs = (request.headers.get("Cookie") or b"").decode("latin-1").split("; ")
+            request.cookies = dict(pair.partition("=")[::2] for pair in pairs if pair)
 
     def keep(self, response: Response, request: Request) -> None:
         if b"Set-Cookie" in response.headers:

@@ -30,13 +30,13 @@ from scrapy_rep.fetching.headers import caching_of, retry_after, url_of
 from scrapy_rep.fetching.places import Connections, Places
 from scrapy_rep.fetching.request import (
     HAVE_TIMEOUTS,
-    ROBOTS_TXT_REQUEST,
     RobotsTxtDownload,
     download_of,
     is_offline,
     new_download,
 )
 from scrapy_rep.log import logger_of
+from scrapy_rep.meta import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.challenge import vendor_of_challenge
 from scrapy_rep.protocol.conversation import Ask
@@ -49,6 +49,7 @@ from scrapy_rep.scrapy_internals.downloads import Call, UncountedDownloads, wrap
 from scrapy_rep.scrapy_internals.name_lookups import do_look_ups_wait
 from scrapy_rep.scrapy_internals.slots import remove_from_queue
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.stats import EXCEPTION, REQUESTS, RESPONSES, STATUS
 
 STOPPED = (
     "another component stopped the download (StopDownload); let its handler of bytes_received or headers_received skip"
@@ -111,7 +112,7 @@ class Fetcher:
             request.meta.update(download_maxsize=0, download_warnsize=0)
         try:
             with self._downloads.uncounted(request):
-                count("robotstxt/request_count")
+                count(REQUESTS)
                 response = await self._download(download)
             cookies.keep(response, request)
         except CANCELLATIONS:
@@ -121,7 +122,7 @@ class Fetcher:
             raise
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
-                count(f"robotstxt/exception_count/{type(exc)}")
+                count(EXCEPTION.format(type(exc)))
             answer = self._failure(ask.url, exc, download)
         else:
             received = download.response = download.response or response
@@ -241,9 +242,9 @@ class Fetcher:
 
     def _count_response(self, response: Response, received: Response, download: RobotsTxtDownload) -> None:
         """Count the response. Log, once, that a download handler sends no `bytes_received`."""
-        self._count("robotstxt/response_count")
+        self._count(RESPONSES)
         # All impossible statuses share one name, so that servers cannot add stats.
-        self._count(f"robotstxt/response_status_count/{response.status if 100 <= response.status < 600 else 'other'}")
+        self._count(STATUS.format(response.status if 100 <= response.status < 600 else "other"))
         is_silent = download.sent_at is not None and not download.octets and bool(received.body)
         if is_silent and not self._has_warned and urlparse_cached(download.request).scheme in HAVE_TIMEOUTS:
             self._has_warned = True

@@ -37,6 +37,7 @@ from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response, send
+from scrapy_rep.stats import ACCESS, REDIRECTS, REFRESHED, RETRIES, STORAGE_HIT, STORAGE_MISS
 from scrapy_rep.storage import storage_of
 from scrapy_rep.storage.shared_store import LeaseClaim, SharedStore
 
@@ -148,7 +149,7 @@ class Driver:
             self._give_back(claim)
         policy = step.policy
         if before is not None and before.state is State.AGEING and step.hops and policy.entry.outage is None:
-            self._count("rep/refreshed")
+            self._count(REFRESHED)
         await self._report_rules(origin, policy, triggers.current)
         return step
 
@@ -169,10 +170,9 @@ class Driver:
         """Look in the store. Return what was found, and a claim to the lease if this crawler has to fetch."""
         if self._store is None:
             return Found(step.known, is_to_fetch=True, at=self._clock.now()), None
-        entry, claim = await self._store.find_or_claim(
-            origin, step.known, partial(self.connections.has_started, origin)
-        )
-        self._count("rep/storage/miss" if claim is not None else "rep/storage/hit")
+        has_started = partial(self.connections.has_started, origin)
+        entry, claim = await self._store.find_or_claim(origin, step.known, has_started)
+        self._count(STORAGE_MISS if claim is not None else STORAGE_HIT)
         return Found(entry, is_to_fetch=claim is not None, at=self._clock.now()), claim
 
     async def _ask(
@@ -183,7 +183,7 @@ class Driver:
             self.connections.has_started(origin)
         if ask.reason:
             self._log.debug("Requesting robots.txt once more: %s: %s", printable(ask.url), printable(ask.reason))
-            self._count("rep/retries")
+            self._count(RETRIES)
         if ask.pause:
             await self._clock.sleep(ask.pause)
         response = None
@@ -212,9 +212,9 @@ class Driver:
     def _report(self, origin: Origin, ended: Round, trigger: Request, pause: float | None) -> None:
         policy, hops = ended.policy, ended.hops
         if hops:
-            self._count(f"rep/access/{policy.entry.access.value}")
+            self._count(ACCESS.format(policy.entry.access.value))
         for hop, following in pairwise(hops):
-            self._count("rep/redirects")
+            self._count(REDIRECTS)
             if hop.url.startswith("https:") and following.url.startswith("http:"):
                 self._log.debug(
                     "robots.txt leads from https to http: %s -> %s", printable(hop.url), printable(following.url)

@@ -22,20 +22,18 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import BaseSettings
 from twisted.internet.defer import Deferred
 
+from scrapy_rep.meta import DONT_OBEY, ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.compat import NO_SESSION
 from scrapy_rep.scrapy_internals.downloads import PACE_META
 from scrapy_rep.settings import RepSettings
 
-ROBOTS_TXT_REQUEST = "rep_robots_txt"
-"""The meta key that marks scrapy-rep's own requests for a robots.txt. Its value is the number of the download, so that
-the meta can be copied, pickled and written as JSON."""
-
 # Keep Scrapy's middlewares and extensions from acting on the answer: scrapy-rep decides what an answer means.
 _META = {
+    **NO_SESSION,
     "allow_offsite": True,
-    "dont_merge_cookies": True,
-    "dont_obey_robotstxt": True,
+    DONT_OBEY: True,
     "dont_redirect": True,
     "dont_retry": True,
     "download_fail_on_dataloss": False,

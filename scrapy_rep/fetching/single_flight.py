@@ -42,6 +42,7 @@ from scrapy_rep.protocol.outage import outage_after
 from scrapy_rep.protocol.words import Basis
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.stats import CACHE_MISS
 
 # For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
 FETCH_FIRST = Refetch.FIRST
@@ -150,7 +151,7 @@ class SingleFlight:
         try:
             before = self._memory.recall(origin, self._now())
             if before is None or before.refetch is FETCH_FIRST:
-                self._count("rep/cache/miss")
+                self._count(CACHE_MISS)
             last = await self._driver.run(origin, before, fetch.triggers, fetch.is_awaited)
             policy = last.policy
             self._memory.put(origin, last.for_memory, policy.at)

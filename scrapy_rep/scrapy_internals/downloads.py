@@ -36,6 +36,9 @@ class UncountedDownloads:
         self._requests.add(request)
         if not self._has_replaced_check:
             self._replace_check()
+        # A later Scrapy may reckon with a size for each request, and limit their sum. A robots.txt is small.
+        manager = getattr(self._crawler.engine.downloader, "middleware", None)
+        getattr(manager, "_rough_sizes", {}).setdefault(request, 0)
         try:
             yield
         finally:
@@ -50,7 +53,6 @@ class UncountedDownloads:
     def _replace_check(self) -> None:
         self._has_replaced_check = True
         downloader: Any = self._crawler.engine.downloader
-        # Raising `total_concurrency` for each request would not do, because other components may set it, too.
         is_scrapys = getattr(type(downloader), "needs_backout", None) is getattr(Downloader, "needs_backout", ...)
         if is_scrapys and hasattr(downloader, "active") and hasattr(downloader, "total_concurrency"):
             downloader.needs_backout = self._needs_backout
@@ -58,11 +60,14 @@ class UncountedDownloads:
             warn_missing(self._crawler, "Downloader.needs_backout")
 
     def _needs_backout(self) -> bool:
+        """Ask Scrapy's method, so that all its reasons count, with a limit that is higher by the uncounted requests."""
         downloader = self._crawler.engine.downloader
-        total, active = downloader.total_concurrency, downloader.active
-        # A total concurrency of 0 means no limit.
-        is_full = 0 < total <= len(active) and total <= len(active) - len(self._requests & active)
-        return is_full or self._must_back_out()
+        total = downloader.total_concurrency
+        if 0 < total <= len(downloader.active):  # 0 means no limit
+            downloader.total_concurrency += len(self._requests & downloader.active)
+        must_back_out: bool = Downloader.needs_backout(downloader)
+        downloader.total_concurrency = total  # not raised for longer, because other components may set it, too
+        return must_back_out or self._must_back_out()
 
 
 Call = Callable[[], Coroutine[Any, Any, Response]]

@@ -84,7 +84,7 @@ def pages_of(site: Site, result: Crawl) -> set[str]:
     return {path for path in ("/", "/private") if site.url(path) in result.pages}
 
 
-def again(entry: Entry) -> int:
+def again(entry: Entry) -> float:
     """Return the duration in the docs that is nearest to the time until the next fetch. They differ a little, because
     an answer's time on the wire is part of its age."""
     if entry.outage is not None:

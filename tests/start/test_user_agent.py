@@ -166,6 +166,14 @@ async def test_a_warning_names_the_setting_that_is_not_a_token(web: Web, value: 
     (warning,) = result.messages()
     text = value[0] if isinstance(value, list) else value
     assert warning.startswith(f"the setting ROBOTSTXT_USER_AGENT is {text!r}, {said}")
+    assert warning.endswith("Set it to a product token such as 'ExampleBot'")
+
+
+@ensureDeferred
+async def test_the_warning_about_names_in_one_text_names_the_list(web: Web) -> None:
+    result = await crawl(settings={"USER_AGENT": "NewsBot/1.0", "ROBOTSTXT_USER_AGENT": "NewsBot, Googlebot"})
+    (warning,) = result.messages()
+    assert warning.endswith("a product token such as 'ExampleBot', or to a list such as ['NewsBot', 'Googlebot']")
 
 
 @pytest.mark.parametrize(
