@@ -27,14 +27,12 @@ class UncountedDownloads:
         self._crawler = crawler
         self._requests: set[Request] = set()
         self._must_back_out: Callable[[], bool] = bool
-        self._has_replaced_check = False
 
     @contextmanager
     def uncounted(self, request: Request) -> Iterator[None]:
         """Leave the request out of the downloader's check of its limit, until the `with` block ends."""
         self._requests.add(request)
-        if not self._has_replaced_check:
-            self._replace_check()
+        self._replace_check()
         try:
             yield
         finally:
@@ -47,7 +45,6 @@ class UncountedDownloads:
         self._replace_check()
 
     def _replace_check(self) -> None:
-        self._has_replaced_check = True
         downloader: Any = self._crawler.engine.downloader
         # Raising `total_concurrency` for each request would not do, because other components may set it, too.
         is_scrapys = getattr(type(downloader), "needs_backout", None) is getattr(Downloader, "needs_backout", ...)
