@@ -28,14 +28,12 @@ class UncountedDownloads:
         self._crawler = crawler
         self._requests: set[Request] = set()
         self._must_back_out: Callable[[], bool] = bool
-        self._has_replaced_check = False
 
     @contextmanager
     def uncounted(self, request: Request) -> Iterator[None]:
         """Leave the request out of the downloader's check of its limit, until the `with` block ends."""
         self._requests.add(request)
-        if not self._has_replaced_check:
-            self._replace_check()
+        self._replace_check()
         # A later Scrapy may reckon with a size for each request, and limit their sum. A robots.txt is small.
         manager = getattr(self._crawler.engine.downloader, "middleware", None)
         getattr(manager, "_rough_sizes", {}).setdefault(request, 0)
@@ -51,7 +49,6 @@ class UncountedDownloads:
         self._replace_check()
 
     def _replace_check(self) -> None:
-        self._has_replaced_check = True
         downloader: Any = self._crawler.engine.downloader
         is_scrapys = getattr(type(downloader), "needs_backout", None) is getattr(Downloader, "needs_backout", ...)
         if is_scrapys and hasattr(downloader, "active") and hasattr(downloader, "total_concurrency"):

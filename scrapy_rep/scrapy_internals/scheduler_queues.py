@@ -95,12 +95,10 @@ class SchedulerQueues:
         Called before the next request is chosen."""
         active, slots = getattr(self._downloader, "active", ()), self._slots or {}
         for request, site in list(self._handed_out.items()):
+            is_in_slot = site in slots and request in slots[site].active
             if request not in active:
                 del self._handed_out[request]
-            elif (
-                not (site in slots and request in slots[site].active)
-                and (slot := request.meta.get("download_slot", site)) != site
-            ):
+            elif not is_in_slot and (slot := request.meta.get("download_slot", site)) != site:
                 self._handed_out[request] = slot
                 self._in_downloader[slot] += 1
             else:

@@ -130,11 +130,7 @@ class RobotsTxt:
         crawler-commons and robots-parser read it in this way.) Raises ValueError.
         """
         crawler = self._crawler(product_token)
-        if crawler.delay == _NOT_READ and not syntax.RECORDS[Directive.CRAWL_DELAY].search(
-            syntax.searchable(self.octets)
-        ):
-            crawler.delay = None  # most files ask for none
-        elif crawler.delay == _NOT_READ:
+        if crawler.delay == _NOT_READ:
             segments = Segments(self.octets)
             lines = segments.joined(segments.of(crawler.token, syntax.RULE_OR_DELAY_LINE))
             values = set(syntax.values_of(syntax.RECORDS[Directive.CRAWL_DELAY], lines).split("\n"))
