@@ -206,12 +206,11 @@ _PLATFORM = "|".join(
 # A language, or a word that introduces an address, such as `contact: me@example.com`. With a version, they are names:
 # `my-AI/1.0`, `See/1.0`.
 _WORD = "[a-z]{2}[-_][A-Z]{2}|(?i:about|by|contact|e-?mail|for|from|info|mail|more|please|see|url|visit|web|website)"
-_END = r"(?![A-Za-z0-9_.-])"
-_NO_NAME = rf"(?:(?i:{_PLATFORM})|(?:{_WORD})(?!/)){_END}"
+_NO_NAME = rf"(?:(?i:{_PLATFORM})|(?:{_WORD})(?!/))(?![A-Za-z0-9_.-])"
 # A comment may be cut off.
 _COMMENT = re.compile(r"\([^()]*(?:\)|\Z)")
 # An identifier with a letter. Not the beginning of an address: `bot@...`, `https://...`, `mailto:...`, `+example.com`.
-_NAME = rf"(?:\+(?![^\s/;,]*\.))?(?!www\.|{_NO_NAME})(?=[0-9_.-]*[A-Za-z])({IDENTIFIER}){_END}(?!@|:\S)"
+_NAME = rf"(?:\+(?![^\s/;,]*\.))?(?!www\.|{_NO_NAME})(?=[0-9_.-]*[A-Za-z])({IDENTIFIER})(?![A-Za-z0-9_.-]|@|:\S)"
 # `... Safari/605.1.15 (Applebot/0.1; +http://...)`: browsers have no version at the start of a comment.
 _AT_START_OF_COMMENT = re.compile(rf"\(\s*{_NAME}/[0-9]")
 # At the start of a word. So `5.0` is no product, nor is anything within an address.
