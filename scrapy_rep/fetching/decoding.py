@@ -91,18 +91,25 @@ def decoded(body: bytes, content_encoding: bytes, limit: int, *, is_cut: bool = 
     if len(codings) > MAX_CODINGS:
         raise UndecodableBodyError(f"{len(codings)} content codings on top of each other")
     for coding in reversed(codings):
-        if coding in _DECODERS:
-            try:
-                body = _first(_DECODERS[coding](body), limit + 1, is_cut=is_cut) if body else body
-            except UndecodableBodyError as exc:
-                # Short text may look like the beginning of compressed data, as `ok` does for `br`.
-                is_other = body.isascii() or body.startswith(GZIP_MAGIC)
-                if not _is_plain(body) or (str(exc) == CUT and not is_other):
-                    raise
-            is_cut = is_cut or len(body) > limit
-        elif coding in _REGISTERED or not _is_plain(body):
-            raise UndecodableBodyError(f"unknown content coding {printable(coding.decode('latin-1'))!r}")
+        body = _without(coding, body, limit + 1, is_cut=is_cut)
+        is_cut = is_cut or len(body) > limit
     return _first(_gunzip(body), limit + 1, is_cut=is_cut) if body.startswith(GZIP_MAGIC) else body[: limit + 1]
+
+
+def _without(coding: bytes, body: bytes, octets: int, *, is_cut: bool) -> bytes:
+    """Return the body without one of its codings, or as it is if the label is wrong."""
+    if coding not in _DECODERS:
+        if coding in _REGISTERED or not _is_plain(body):
+            raise UndecodableBodyError(f"unknown content coding {printable(coding.decode('latin-1'))!r}")
+        return body
+    try:
+        return _first(_DECODERS[coding](body), octets, is_cut=is_cut) if body else body
+    except UndecodableBodyError as exc:
+        # Short text may look like the beginning of compressed data, as `ok` does for `br`.
+        is_other = body.isascii() or body.startswith(GZIP_MAGIC)
+        if not _is_plain(body) or (str(exc) == CUT and not is_other):
+            raise
+        return body
 
 
 def _names(content_encoding: bytes) -> list[bytes]:
