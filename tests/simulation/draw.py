@@ -206,7 +206,7 @@ def outage(draw: Draw) -> Case:
 def proxies(draw: Draw) -> Case:
     """All requests go through one proxy, or each through one of several. Some are dead, hang or answer 407."""
     ways = {named(n, "proxy"): draw.pick({}, {}, {"status": 407}, *NO_WAY) for n in range(draw.pick(1, 3, 8))}
-    robots = [draw.pick([[0.0, draw.rules()]], draw.robots(0.8)) for _ in range(draw.pick(1, 6))]
+    robots = [draw.pick([[0.0, draw.rules()]], draw.robots(0.8)) for _ in range(draw.pick(1, 6, 12))]
     origins = {named(n): draw.origin(*each) for n, each in enumerate(robots)}
     requests = draw.requests(list(origins), draw.pick(2, 8), draw.pick(0.0, 0.0, 5.0), 0.1)
     for each in requests:
