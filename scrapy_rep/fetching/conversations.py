@@ -35,6 +35,7 @@ from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
+from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response
 from scrapy_rep.storage import storage_of
@@ -83,6 +84,7 @@ class Conversations:
         storage = storage_of(crawler, settings)
         if storage is not None:
             self._store = SharedStore(crawler, storage, settings, clock)
+        self._crawler = crawler
         self._is_closing = False
         self._pauses: set[Deferred[None]] = set()
         self.in_pause: set[Origin] = set()
@@ -160,6 +162,7 @@ class Conversations:
         pause = deferred_from_coro(self._clock.sleep(seconds))
         self._pauses.add(pause)
         self.in_pause.add(origin)
+        look_for_requests(self._crawler)  # the spider may be idle now
         with suppress(*CANCELLATIONS):
             await maybe_deferred_to_future(pause)
         self._pauses.discard(pause)
