@@ -206,14 +206,27 @@ def outage(draw: Draw) -> Case:
 def proxies(draw: Draw) -> Case:
     """All requests go through one proxy, or each through one of several. Some are dead, hang or answer 407."""
     ways = {named(n, "proxy"): draw.pick({}, {}, {"status": 407}, *NO_WAY) for n in range(draw.pick(1, 3, 8))}
-    robots = [draw.pick([[0.0, draw.rules()]], draw.robots(0.8)) for _ in range(draw.pick(1, 6, 12))]
+    robots = [draw.pick([[0.0, draw.rules()]], draw.robots(0.8)) for _ in range(draw.pick(1, 6))]
     origins = {named(n): draw.origin(*each) for n, each in enumerate(robots)}
     requests = draw.requests(list(origins), draw.pick(2, 8), draw.pick(0.0, 0.0, 5.0), 0.1)
     for each in requests:
         if draw.chance(0.8):
             each["proxy"] = draw.choice(list(ways))
-    settings = draw.settings(REP_FETCH_CONCURRENCY=[0, 8, 64], CONCURRENT_REQUESTS=[1, 4, 16])
+    # So that no request waits for its place.
+    settings = draw.settings(REP_FETCH_CONCURRENCY=[8, 64], CONCURRENT_REQUESTS=[16])
     return draw.case(origins, settings, crawler(requests), proxies=ways)
+
+
+def limited(draw: Draw) -> Case:
+    """Many origins behind a proxy, or of one server, that allows a few connections."""
+    delays = {"robots_delay": [0.01, 0.4], "page_delay": [0.01, 0.4]}
+    origins = {named(n): draw.origin([0.0, draw.rules()], **delays) for n in range(draw.pick(6, 12, 40))}
+    requests = draw.requests(list(origins), draw.pick(1, 3), 0.0, draw.pick(0.0, 0.3))
+    has_proxy = draw.chance(0.5)
+    for each in requests if has_proxy else ():
+        each["proxy"] = named(0, "proxy")
+    settings = draw.settings(CONCURRENT_REQUESTS=[1, 4, 16], REP_FETCH_CONCURRENCY=[0, 64] if has_proxy else [0])
+    return draw.case(origins, settings, crawler(requests))
 
 
 def fed(draw: Draw) -> Case:
@@ -270,7 +283,7 @@ def stopped(draw: Draw) -> Case:
 
 KINDS: tuple[Callable[[Draw], Case], ...] = (
     *(broad, dead, queue, queue, hub, fleet, resumed, outage),
-    *(proxies, fed, names, broken, media, stopped),
+    *(proxies, limited, fed, names, broken, media, stopped),
 )
 
 
