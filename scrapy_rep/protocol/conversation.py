@@ -38,7 +38,7 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import StatusRow, judge
 from scrapy_rep.protocol.words import AccessResult, Basis
 
-RETRIES_WITHOUT_PROOF = 3  # at least, after time-outs that prove nothing; each may take REP_FETCH_TIMEOUT
+RETRIES_WITHOUT_PROOF = 3  # at most, after time-outs that prove nothing; each may take REP_FETCH_TIMEOUT
 RETRY_DELAY = 1.0  # seconds before the same URL is requested again
 ONE_ROUND = -1.0  # stands for the seconds that are left if requests wait for one round only
 
@@ -170,16 +170,15 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
     """Request the URL: at once through another proxy if one has failed, and up to `retries` times more."""
     answer = yield ask
     seconds = answer.seconds
-    if answer.proves_nothing:
-        retries = max(retries, RETRIES_WITHOUT_PROOF)
+    left = RETRIES_WITHOUT_PROOF
     while answer.access is AccessResult.UNREACHABLE:
         # A component may have dropped the request because of its proxy. But if the answer must be public, we may have
         # dropped it. Behind another proxy, its address could not be checked.
         may_pass = answer.is_of_proxy or (answer.dropped and not ask.must_be_public)
         if may_pass and answer.has_another_proxy:
             pause = 0.0
-        elif retries and (answer.is_worth_a_retry or answer.proves_nothing):
-            retries, pause = retries - 1, RETRY_DELAY
+        elif (left and answer.proves_nothing) or (retries and answer.is_worth_a_retry):
+            left, retries, pause = left - 1, max(retries - 1, 0), RETRY_DELAY
         else:
             break
         # While the process was stopped or look-ups waited, nobody has waited for this site.
