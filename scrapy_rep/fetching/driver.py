@@ -35,6 +35,7 @@ from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
+from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response, send
 from scrapy_rep.stats import ACCESS, REDIRECTS, REFRESHED, RETRIES, STORAGE_HIT, STORAGE_MISS
@@ -85,6 +86,7 @@ class Driver:
         if storage is not None:
             self._store = SharedStore(crawler, storage, settings, clock)
         self.origins = KnownOrigins(settings.memory_origins)
+        self._crawler = crawler
         self._is_closing = False
         self._pauses: set[Deferred[None]] = set()
         self.in_pause: set[Origin] = set()
@@ -92,7 +94,6 @@ class Driver:
         self._clock = clock
         self._log = logger_of(crawler)
         self._count = crawler.stats.inc_value
-        self._crawler = crawler
         self._parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
         """The origins for which Scrapy's signal `robots_parsed` was sent."""
 
@@ -160,6 +161,7 @@ class Driver:
         pause = deferred_from_coro(self._clock.sleep(seconds))
         self._pauses.add(pause)
         self.in_pause.add(origin)
+        look_for_requests(self._crawler)  # the spider may be idle now
         with suppress(*CANCELLATIONS):
             await maybe_deferred_to_future(pause)
         self._pauses.discard(pause)

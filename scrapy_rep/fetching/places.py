@@ -141,8 +141,9 @@ class Connections:
 
     def has_started(self, origin: Origin | None) -> None:
         """The fetch needs no place soon: it is slow, has ended, pauses, repeats, or waits for another crawler."""
-        self._starting.discard(origin)
-        look_for_requests(self._crawler)
+        if origin in self._starting:
+            self._starting.remove(origin)
+            look_for_requests(self._crawler)
 
 
 def max_open_files() -> int:

@@ -40,7 +40,7 @@ from scrapy_rep.protocol.status_policy import with_access
 from scrapy_rep.protocol.words import AccessResult, Basis
 
 ONE_ROUND = -1.0  # seconds that are left for pauses: less than any pause, so no further round begins
-RETRIES_WITHOUT_PROOF = 3  # in addition, after time-outs that prove nothing; each may take REP_FETCH_TIMEOUT
+RETRIES_WITHOUT_PROOF = 3  # at most, after time-outs that prove nothing; each may take REP_FETCH_TIMEOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +149,15 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
     """Request the URL: at once through another proxy if one has failed, and up to `retries` times more."""
     answer = yield ask
     seconds = answer.seconds
-    more = RETRIES_WITHOUT_PROOF if answer.proves_nothing else 1  # for answers that are no proof
+    left = RETRIES_WITHOUT_PROOF if answer.proves_nothing else 1  # retries of answers that are no proof
     while answer.access is AccessResult.UNREACHABLE:
         # A component may have dropped the request because of its proxy. But if the answer must be public, we may have
         # dropped it. Behind another proxy, its address could not be checked.
         may_pass = answer.is_of_proxy or (answer.dropped and not ask.must_be_public)
         if may_pass and answer.has_another_proxy:
             pause = 0.0
-        elif more and answer.is_no_proof:
-            more, pause = more - 1, RETRY_DELAY
-        elif retries and answer.is_worth_a_retry:
-            retries, pause = retries - 1, RETRY_DELAY
+        elif (left and answer.is_no_proof) or (retries and answer.is_worth_a_retry):
+            left, retries, pause = max(left - 1, 0), max(retries - 1, 0), RETRY_DELAY
         else:
             break
         # While the process was stopped or look-ups waited, nobody has waited for this site.

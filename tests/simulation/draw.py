@@ -211,8 +211,21 @@ def proxies(draw: Draw) -> Case:
     for each in requests:
         if draw.chance(0.8):
             each["proxy"] = draw.choice(list(ways))
-    settings = draw.settings(REP_FETCH_CONCURRENCY=[0, 8, 64], CONCURRENT_REQUESTS=[1, 4, 16])
+    # So that no request waits for its place.
+    settings = draw.settings(REP_FETCH_CONCURRENCY=[8, 64], CONCURRENT_REQUESTS=[16])
     return draw.case(origins, settings, crawler(requests), proxies=ways)
+
+
+def limited(draw: Draw) -> Case:
+    """Many origins behind a proxy, or of one server, that allows a few connections."""
+    delays = {"robots_delay": [0.01, 0.4], "page_delay": [0.01, 0.4]}
+    origins = {named(n): draw.origin([0.0, draw.rules()], **delays) for n in range(draw.pick(6, 12, 40))}
+    requests = draw.requests(list(origins), draw.pick(1, 3), 0.0, draw.pick(0.0, 0.3))
+    has_proxy = draw.chance(0.5)
+    for each in requests if has_proxy else ():
+        each["proxy"] = named(0, "proxy")
+    settings = draw.settings(CONCURRENT_REQUESTS=[1, 4, 16], REP_FETCH_CONCURRENCY=[0, 64] if has_proxy else [0])
+    return draw.case(origins, settings, crawler(requests))
 
 
 def fed(draw: Draw) -> Case:
@@ -269,7 +282,7 @@ def stopped(draw: Draw) -> Case:
 
 KINDS: tuple[Callable[[Draw], Case], ...] = (
     *(broad, dead, queue, queue, hub, fleet, resumed, outage),
-    *(proxies, fed, names, broken, media, stopped),
+    *(proxies, limited, fed, names, broken, media, stopped),
 )
 
 

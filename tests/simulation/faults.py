@@ -204,7 +204,7 @@ def a_pause_keeps_the_spider_busy(original: Original, door: Any) -> Any:
 
 
 @fault(SchedulerDoor, "_keep_open")
-def the_crawl_closes_during_a_pause(original: Original, door: Any) -> None:
+def the_crawl_closes_during_a_pause(original: Original, *args: Any, **kwargs: Any) -> None:
     """The crawl ends while requests wait between two rounds."""
 
 

@@ -65,7 +65,7 @@ class Exchange:
     headers: dict[str, str] = field(default_factory=dict)
     body: str = ""
     failure: str = ""
-    waits_for_name: bool = False
+    has_looked_up: bool = False
 
 
 class Threads:
@@ -180,12 +180,11 @@ class Handler(BaseDownloadHandler):
         task = threads.under_way.get(server.origin)
         if task is None:
             task = threads.under_way[server.origin] = Context().run(asyncio.ensure_future, threads.look_up(length))
-        exchange.waits_for_name = True
+        exchange.has_looked_up = True
         try:
             await asyncio.wait_for(asyncio.shield(task), exchange.timeout)
         except asyncio.TimeoutError:
             raise DownloadTimeoutError(f"no answer within {exchange.timeout:g} s") from None
-        exchange.waits_for_name = False
         if server.plan["has_no_address"]:  # so the next request looks the name up again
             threads.under_way.pop(server.origin, None)
 

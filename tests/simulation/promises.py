@@ -135,6 +135,10 @@ class Observations:
         has_failed = any(each.failures for each in (began if self.store else own[-1:]))
         return waits and has_failed and all(each.ended <= moment for each in own)
 
+    def has_slow_name(self, origin: str) -> bool:
+        """Whether look-ups of the name take long. A time-out meanwhile proves nothing; the oracle does not see that."""
+        return bool(self.case["origins"].get(origin, {}).get("has_no_address"))
+
     def last_round(self, key: Key) -> float:
         """When the last round of the run's latest failed fetch is due (REP_UNREACHABLE_WAIT). 0 if no fetch failed."""
         failed = [self.fetches[key[0], each.fetch][0] for each in self.own[key] if each.failures]
@@ -235,7 +239,7 @@ def first_fetches_do_not_wait_for_later_ones(seen: Observations) -> Iterator[str
 
 def nothing_ready_waits_while_there_is_room(seen: Observations) -> Iterator[str]:
     """A request whose robots.txt is known goes on while the downloader and its slot have room."""
-    for request in seen.eager:
+    for request in (request for request in seen.eager if not seen.has_slow_name(request.key[1])):
         until = min(request.entered, seen.simulation.ended_at)
         known = [(each, each.ended) for each in seen.own[request.key]]
         if seen.is_quiet_fleet:  # a crawler looks for answers of others once a second, and not during its backoff
@@ -292,7 +296,8 @@ def rounds_come_in_time(seen: Observations) -> Iterator[str]:
     arrival, like a first request."""
     for before, after in chain.from_iterable(map(pairwise, seen.fetches.values())):
         late = after.began - max(before.due, before.ended) - seen.stopped
-        if seen.is_eager(after.run) and not seen.store and late > seen.longest_turn(after.key):
+        is_seen = seen.is_eager(after.run) and not seen.store and not seen.has_slow_name(after.origin)
+        if is_seen and late > seen.longest_turn(after.key):
             yield f"{after.run}'s round for {after.origin} at {after.began:.3f} was {late:.1f} s late"
 
 
@@ -361,6 +366,8 @@ def backoffs_are_kept(seen: Observations) -> Iterator[str]:
     for before, after in chain.from_iterable(map(pairwise, seen.own.values() if not seen.may_forget else ())):
         early = before.due - after.began
         if before.is_of_proxy and after.fetch != before.fetch:
+            continue
+        if seen.has_slow_name(before.origin):
             continue
         if before.failures and early > MOMENT and not seen.is_cut_off(before, after.began):
             yield f"{after.run} fetched {after.origin} {early:.1f} s too early after failure {before.failures}"
