@@ -124,35 +124,28 @@ class Driver:
         cookies = Cookies()
         claim: LeaseClaim | None = None
         step = next(steps)
+        result: Found | Answer | float
         try:
             while True:
-                if isinstance(step, Find):
-                    found, claim = await self._find(origin, step)
-                    step = steps.send(found)
-                elif isinstance(step, Ask):
-                    if step.reason:
+                match step:
+                    case Find():
+                        result, claim = await self._find(origin, step)
+                    case Ask():
+                        result = await self._ask(origin, step, triggers, cookies, is_awaited)
+                    case Round():
+                        self._give_back(claim, step.shared)
+                        claim = None
+                        pause = step.pause if is_awaited() and not self._is_closing else None
+                        self._report(origin, before, step, triggers.current, pause)
+                        self.connections.has_started(origin)  # it needs no place in a pause, even if it had none yet
+                        if pause is None or not await self._pause(origin, pause):
+                            await self._report_rules(origin, step.policy, triggers.current)
+                            return step
                         triggers.go_on()
-                    answer = await self._ask(origin, step, triggers.current, cookies, is_awaited)
-                    if triggers.has_another_proxy:
-                        answer = replace(answer, has_another_proxy=True)
-                    step = steps.send(answer)
-                else:
-                    self._give_back(claim, step.shared)
-                    claim = None
-                    pause = step.pause if is_awaited() and not self._is_closing else None
-                    self._report(origin, step, triggers.current, pause)
-                    self.connections.has_started(origin)  # it needs no place in a pause, even if it had none yet
-                    if pause is None or not await self._pause(origin, pause):
-                        break
-                    triggers.go_on()
-                    step = steps.send(now())
+                        result = now()
+                step = steps.send(result)
         finally:
             self._give_back(claim)
-        policy = step.policy
-        if before is not None and before.state is State.AGEING and step.hops and policy.entry.outage is None:
-            self._count(REFRESHED)
-        await self._report_rules(origin, policy, triggers.current)
-        return step
 
     async def _pause(self, origin: Origin, seconds: float) -> bool:
         """Sleep. Return False at once if the crawl begins to close, or closes already."""
@@ -178,19 +171,20 @@ class Driver:
         return Found(entry, is_to_fetch=claim is not None, at=self._clock.now()), claim
 
     async def _ask(
-        self, origin: Origin, ask: Ask, trigger: Request, cookies: Cookies, is_awaited: Callable[[], bool]
+        self, origin: Origin, ask: Ask, triggers: Triggers, cookies: Cookies, is_awaited: Callable[[], bool]
     ) -> Answer:
         """Return the answer with its meaning. A failure is an answer, too."""
         if ask.was_requested_before:
             self.connections.has_started(origin)
         if ask.reason:
+            triggers.go_on()
             self._log.debug("Requesting robots.txt once more: %s: %s", printable(ask.url), printable(ask.reason))
             self._count(RETRIES)
         if ask.pause:
             await self._clock.sleep(ask.pause)
         response = None
         try:
-            received, response = await self._fetcher.fetch(ask, trigger, cookies)
+            received, response = await self._fetcher.fetch(ask, triggers.current, cookies)
         except CANCELLATIONS:
             if self._is_closing and not is_awaited():
                 raise
@@ -202,8 +196,8 @@ class Driver:
         answer = with_meaning(received, ask, self._settings)
         if answer.dropped and not received.dropped:
             response = None  # no archive or signal may show what a private server answered
-        send(self._crawler, robots_response, answer=answer, request=trigger, response=response)
-        return answer
+        send(self._crawler, robots_response, answer=answer, request=triggers.current, response=response)
+        return replace(answer, has_another_proxy=True) if triggers.has_another_proxy else answer
 
     def _give_back(self, claim: LeaseClaim | None, entry: Entry | None = None) -> None:
         if claim is not None and self._store is not None:
@@ -211,10 +205,14 @@ class Driver:
 
     # What became known is reported.
 
-    def _report(self, origin: Origin, ended: Round, trigger: Request, pause: float | None) -> None:
+    def _report(
+        self, origin: Origin, before: RobotsPolicy | None, ended: Round, trigger: Request, pause: float | None
+    ) -> None:
         policy, hops = ended.policy, ended.hops
         if hops:
             self._count(ACCESS.format(policy.entry.access.value))
+            if before is not None and before.state is State.AGEING and policy.entry.outage is None:
+                self._count(REFRESHED)
         for hop, following in pairwise(hops):
             self._count(REDIRECTS)
             if hop.url.startswith("https:") and following.url.startswith("http:"):
@@ -222,13 +220,13 @@ class Driver:
                     "robots.txt leads from https to http: %s -> %s", printable(hop.url), printable(following.url)
                 )
         info = OriginInfo(policy, pause)
-        before, result = self.origins.note(origin, info)
+        last_result, result = self.origins.note(origin, info)
         send(
             self._crawler,
             robots_known,
             origin=origin,
             info=info,
-            before=before,
+            before=last_result,
             result=result,
             request=trigger,
             fetched=bool(hops),
