@@ -55,7 +55,7 @@ class MinimumDelays:
         known, least = self.minimums.get(key, (None, 0.0))
         if known is None and not delay:
             return True
-        slot = (slots_of(self._crawler) or {}).get(key)
+        slot: Any = (slots_of(self._crawler) or {}).get(key)
         if not _has(slot, _NEEDS):
             return self._missing()
         if known is slot and delay <= least:

@@ -1,7 +1,8 @@
 """A web of many origins on loopback, each on a port of its own, in a process of its own.
 
 Reads commands as JSON lines from standard input and answers each with a JSON line:
-`{"open": {path: [route, ...]}, "tls": false, "limit": null}` -> the port; `{"requests": port}` -> the requests that this origin got;
+`{"open": {path: [route, ...]}, "tls": false, "limit": null}` -> the port (`limit`: requests under way, above it 429);
+`{"requests": port}` -> the requests that this origin got;
 `{"release": [port, ...]}`: send the answers that these origins hold back; `{"change": port, "routes": {...}}`: replace
 these routes. The process ends when its standard input does.
 """
