@@ -224,7 +224,7 @@ def limited(draw: Draw) -> Case:
     has_proxy = draw.chance(0.5)
     for each in requests if has_proxy else ():
         each["proxy"] = named(0, "proxy")
-    settings = draw.settings(CONCURRENT_REQUESTS=[1, 4, 16], REP_FETCH_CONCURRENCY=[0, 64] if has_proxy else [0])
+    settings = draw.settings(CONCURRENT_REQUESTS=[1, 2, 4], REP_FETCH_CONCURRENCY=[0, 64] if has_proxy else [0])
     return draw.case(origins, settings, crawler(requests))
 
 
