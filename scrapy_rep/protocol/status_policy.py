@@ -9,7 +9,7 @@ from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.challenge import MAX_PAGE, VENDORS
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.words import A_PAGE, AccessResult
+from scrapy_rep.protocol.words import A_CHALLENGE, A_PAGE, AccessResult
 
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
@@ -72,7 +72,7 @@ def with_access(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
     words, sign = f"HTTP {answer.status}", answer.sign
     access = result_of(answer.status, rows, sign)
     if sign:
-        words = f"{words}, a challenge by {sign}"
+        words = f"{words}, {A_CHALLENGE} {sign}"
     elif access is AccessResult.SUCCESS and b"<" in answer.body[:MAX_PAGE]:  # most files have no `<`
         robots = RobotsTxt.parse(answer.body, len(answer.body))
         if robots.is_markup_without_rules:

@@ -66,7 +66,9 @@ class OriginKind(WordEnum):
 A_PAGE = "a page of HTML"
 NO_GROUPS = "a file without rules"
 REDIRECTS = "too many redirects"
+DENIED = (401, 402, 403, 451)  # the statuses that deny access: REP_STATUS_POLICY = "cautious" refuses such sites
 
+A_CHALLENGE = "a challenge by"
 CHALLENGE_ADVICE = (
     "With such a challenge, a site demands proof that the client is a browser. Ask the site to let your crawler in, or"
     " sign requests (Web Bot Auth)"
@@ -142,7 +144,8 @@ class ReasonWords(NamedTuple):
     counted: str = ""
     """The words that follow a number of refused requests."""
     advice: str = ""
-    """What to do if all start requests are refused for this reason."""
+    """What to do if all start requests are refused for this reason. `exceptions.advice` names exceptions. `{token}` is
+    the product token of the rule's group."""
 
 
 REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
@@ -152,7 +155,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "RFC 9309 2.2.2",
         "Forbidden by {place}",
         "by rules",
-        "Is the rule for another crawler? Set ROBOTSTXT_USER_AGENT to the product token of yours",
+        "The rule is for {token!r}. If that is not your crawler, set ROBOTSTXT_USER_AGENT to your crawler's product token",
     ),
     VerdictReason.NO_RULE: ReasonWords("no rule matches it", "", "RFC 9309 2.2.2"),
     VerdictReason.NO_GROUP: ReasonWords("robots.txt has no rules for this crawler", "", "RFC 9309 2.2.1"),
@@ -170,7 +173,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "RFC 9309 2.3.1.4",
         "Forbidden while robots.txt is unreachable ({url}: {answer})",
         "because robots.txt was unreachable",
-        "Is robots.txt unreachable? Try again later",
+        "The server's answer to the request for robots.txt cannot be used. Try again later",
     ),
     VerdictReason.RESTRICTED: ReasonWords(
         "",
@@ -178,8 +181,8 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "REP_STATUS_POLICY",
         "Forbidden by REP_STATUS_POLICY ({url}: {answer})",
         "by REP_STATUS_POLICY",
-        "Is access to robots.txt restricted? Then REP_STATUS_POLICY refuses everything. Ask the site for access, or"
-        " change this setting",
+        "REP_STATUS_POLICY refuses sites that restrict access to robots.txt. Ask the site for access, or change this"
+        " setting",
     ),
     VerdictReason.USAGE: ReasonWords(
         "",
@@ -198,6 +201,11 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "because their URL has no valid host",
     ),
 }
+ADVICE_FOR_ALL_CRAWLERS = "The rule is for all crawlers that robots.txt does not name. Ask the site for access"
+ADVICE_AFTER_ERROR = (
+    "The request for robots.txt has failed. Check the host's name, the network, the proxy, and any component that is"
+    " named above"
+)
 ADVICE = "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT. `scrapy robots URL` explains refusals"
 
 # Where the line is that refuses a request.
