@@ -128,7 +128,9 @@ class Refusals:
                 return True
             if not self._is_one_shot:
                 self._log.info(
-                    "More than %d rules refuse pages. The others are logged at DEBUG. %s", MAX_FIRST_REFUSALS, self.advice
+                    "More than %d rules refuse pages. The others are logged at DEBUG. %s",
+                    MAX_FIRST_REFUSALS,
+                    self.advice,
                 )
         return self._is_one_shot
 

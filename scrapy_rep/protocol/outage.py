@@ -39,7 +39,7 @@ class Outage:
     answer: Answer
     """The last failure (`Answer.remembered`). It has no status if a redirect cannot be followed."""
     since: float
-    """The time of the first failure, in seconds since the epoch."""
+    """The time when the first failed fetch began, in seconds since the epoch."""
     failures: int
     """The number of failures so far; 0 if the outage has no backoff."""
     fetch_again_at: float
@@ -87,7 +87,7 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     now = answer.ended_at
     failures = before.failures + 1 if before is not None else 1
     # The 30 days are those in which the site does not answer. A failure of another kind ends them.
-    since = min(before.since, now) if before is not None and before.answer.is_of_site else now
+    since = min(before.since, now) if before is not None and before.answer.is_of_site else now - answer.seconds
     # A redirect that cannot be followed failed because of its Location. Its status is not the reason.
     status = None if answer.status in REDIRECT_STATUSES and not answer.sign else answer.status
     # A request that was dropped will probably be dropped again.
