@@ -126,12 +126,7 @@ class Refusals:
             self._first_refusals.add(rule)
             if len(self._first_refusals) <= MAX_FIRST_REFUSALS:
                 return True
-            if not self._is_one_shot:
-                self._log.info(
-                    "More than %d rules refuse pages. The others are logged at DEBUG. %s",
-                    MAX_FIRST_REFUSALS,
-                    self.advice,
-                )
+            self._log.info("More than %d rules refuse pages. The others are DEBUG lines", MAX_FIRST_REFUSALS)
         return self._is_one_shot
 
     def largest(self, *reasons: VerdictReason) -> str:

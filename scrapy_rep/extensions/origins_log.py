@@ -28,7 +28,7 @@ from scrapy_rep.signals import robots_known, robots_response
 # What exempts requests from robots.txt -> the stat that counts them.
 EXEMPT_BY = {"dont_obey_robotstxt": "rep/exempt/dont_obey_robotstxt", "REP_EXEMPT": "rep/exempt/setting"}
 # The first origin without rules for each of these causes is logged at INFO: its owner may have meant the opposite.
-NAMED_CAUSES = {words.A_PAGE, *(f"HTTP {status}" for status in words.DENIED)}
+NAMED_CAUSES = {words.A_PAGE, *(f"HTTP {status}" for status in words.ACCESS_DENIED)}
 MAX_CAUSES = 5  # causes in the log line for each kind of origin
 
 

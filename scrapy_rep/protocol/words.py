@@ -66,7 +66,7 @@ class OriginKind(WordEnum):
 A_PAGE = "a page of HTML"
 NO_GROUPS = "a file without rules"
 REDIRECTS = "too many redirects"
-DENIED = (401, 402, 403, 451)  # the statuses that deny access: REP_STATUS_POLICY = "cautious" refuses such sites
+ACCESS_DENIED = (401, 402, 403, 451)  # the statuses that deny access: REP_STATUS_POLICY = "cautious" refuses such sites
 
 A_CHALLENGE = "a challenge by"
 CHALLENGE_ADVICE = (
@@ -155,7 +155,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "RFC 9309 2.2.2",
         "Forbidden by {place}",
         "by rules",
-        "The rule is for {token!r}. If that is not your crawler, set ROBOTSTXT_USER_AGENT to your crawler's product token",
+        "The rule is for {token!r}. If your crawler has another name, set ROBOTSTXT_USER_AGENT to that name",
     ),
     VerdictReason.NO_RULE: ReasonWords("no rule matches it", "", "RFC 9309 2.2.2"),
     VerdictReason.NO_GROUP: ReasonWords("robots.txt has no rules for this crawler", "", "RFC 9309 2.2.1"),
@@ -181,8 +181,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "REP_STATUS_POLICY",
         "Forbidden by REP_STATUS_POLICY ({url}: {answer})",
         "by REP_STATUS_POLICY",
-        "REP_STATUS_POLICY refuses sites that restrict access to robots.txt. Ask the site for access, or change this"
-        " setting",
+        "The site restricts access to robots.txt. Ask it for access, or change REP_STATUS_POLICY",
     ),
     VerdictReason.USAGE: ReasonWords(
         "",
@@ -202,10 +201,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
     ),
 }
 ADVICE_FOR_ALL_CRAWLERS = "The rule is for all crawlers that robots.txt does not name. Ask the site for access"
-ADVICE_AFTER_ERROR = (
-    "The request for robots.txt has failed. Check the host's name, the network, the proxy, and any component that is"
-    " named above"
-)
+ADVICE_AFTER_ERROR = "The request has failed. Check the host, the network, the proxy, and any component named above"
 ADVICE = "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT. `scrapy robots URL` explains refusals"
 
 # Where the line is that refuses a request.

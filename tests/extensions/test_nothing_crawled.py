@@ -47,26 +47,17 @@ async def test_the_log_says_that_every_start_request_was_refused(web: Web) -> No
         (answer(NOTHING), ["The rule is for all crawlers that robots.txt does not name. Ask the site for access"]),
         (
             answer("user-agent: scrapy\ndisallow: /\n"),
-            [
-                "The rule is for 'Scrapy'. If that is not your crawler, set ROBOTSTXT_USER_AGENT to your crawler's"
-                " product token"
-            ],
+            ["The rule is for 'Scrapy'. If your crawler has another name, set ROBOTSTXT_USER_AGENT to that name"],
         ),
         (answer(status=503), ["The server's answer to the request for robots.txt cannot be used. Try again later"]),
         (
             answer(kind="reset"),
-            [
-                "The request for robots.txt has failed. Check the host's name, the network, the proxy, and any"
-                " component that is named above"
-            ],
+            ["The request has failed. Check the host, the network, the proxy, and any component named above"],
         ),
         (answer(status=405, headers={"cf-mitigated": "challenge"}), []),  # the log has advice when it happens
         (
             answer(status=403),
-            [
-                "REP_STATUS_POLICY refuses sites that restrict access to robots.txt. Ask the site for access, or"
-                " change this setting"
-            ],
+            ["The site restricts access to robots.txt. Ask it for access, or change REP_STATUS_POLICY"],
         ),
     ],
     ids=["rule-for-all", "rule", "outage", "no-answer", "challenge", "policy"],

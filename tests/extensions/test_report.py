@@ -161,7 +161,7 @@ def test_an_outage_of_a_host_that_hung_counts_from_the_first_request(tmp_path: P
     crawl.time.now += 30
     crawl.robots("https://hangs.example", answer="no answer", seconds=30, timed_out=True)
     crawl.time.now += 1
-    of_crawl, origin = crawl.lines()
+    _of_crawl, origin = crawl.lines()
     assert [outage["began"] for outage in origin["outages"]] == [began]
     assert origin["outage_seconds"] == 31
 

@@ -72,7 +72,7 @@ class SimulatedCrawl:
         access: AccessResult = AccessResult.UNREACHABLE,
         **more: Any,
     ) -> None:
-        """Send the signal for a fetched robots.txt, with this body or none. `more`: the answer's status, sign, seconds."""
+        """Send the signal for a fetched robots.txt, with this body or none. `more`: other fields of the answer."""
         known = parsed(body) if body is not None else None
         access = access if known is None else AccessResult.SUCCESS
         is_unreachable = access is AccessResult.UNREACHABLE
