@@ -70,14 +70,9 @@ def explanation(verdict: Verdict) -> str:
 
 
 def advice(verdict: Verdict) -> str:
-    """Return what to do if all start requests are refused for this reason. Empty if there is no advice, or if the log
-    has it already (challenges)."""
+    """Return what to do if all start requests are refused for this reason; empty if there is no advice."""
     if verdict.reason is VerdictReason.RULE and verdict.product_token == EVERYONE:
         return words.ADVICE_FOR_ALL_CRAWLERS
-    if verdict.error is not None:
-        return words.ADVICE_AFTER_ERROR
-    if words.A_CHALLENGE in verdict.answer:
-        return ""
     return words.REASON_WORDS[verdict.reason].advice.format(token=verdict.product_token)
 
 

@@ -27,8 +27,6 @@ from scrapy_rep.signals import robots_known, robots_response
 
 # What exempts requests from robots.txt -> the stat that counts them.
 EXEMPT_BY = {"dont_obey_robotstxt": "rep/exempt/dont_obey_robotstxt", "REP_EXEMPT": "rep/exempt/setting"}
-# The first origin without rules for each of these causes is logged at INFO: its owner may have meant the opposite.
-NAMED_CAUSES = {words.A_PAGE, *(f"HTTP {status}" for status in words.ACCESS_DENIED)}
 MAX_CAUSES = 5  # causes in the log line for each kind of origin
 
 
@@ -61,9 +59,10 @@ class OriginsLog(Extension):
                 },
             )
         if info.kind is OriginKind.WITHOUT_RULES:
-            is_named = info.cause in NAMED_CAUSES and self._is_first(info.cause)
+            # Owners of such sites often mean the opposite.
+            is_shown = info.cause in {words.A_PAGE, *words.ACCESS_DENIED} and self._is_first(info.cause)
             self._log.log(
-                logging.INFO if is_named else logging.DEBUG,
+                logging.INFO if is_shown else logging.DEBUG,
                 "%(url)s: %(why)s, so everything is allowed",
                 {"url": info.address, "why": printable(info.why_no_rules)},
             )

@@ -43,6 +43,7 @@ from scrapy_rep.protocol.status_policy import OFFLINE, REDIRECT_STATUSES, result
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, wrap_handlers
+from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
 from scrapy_rep.scrapy_internals.slots import remove_from_queue
 from scrapy_rep.settings import RepSettings
 
@@ -192,12 +193,14 @@ class Fetcher:
         is_of_handler = from_handler is not None and (exc is from_handler or exc.__cause__ is from_handler)
         is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler
         if is_fault:
-            component = _component_of(exc)
+            component, answered = _component_of(exc), download.answered
+            got = f"HTTP {answered.status}" if answered else _in_words(from_handler) if from_handler else ""
+            reason += f"; the download handler got {got}" if got else ". The site is not at fault"
             reason = f"{component} has raised {reason}"
             if (component, type(exc)) not in self._logged_errors:
                 self._logged_errors.add((component, type(exc)))
                 self._log.error(
-                    "%s could not be fetched, because a component of the crawl failed: %s. The site is not at fault",
+                    "%s could not be fetched, because a component of the crawl failed: %s",
                     printable(url),
                     reason,
                     exc_info=exc,
@@ -210,7 +213,7 @@ class Fetcher:
             noticed_late=timed_out and is_late,
             proxied=bool(download.request.meta.get("proxy")),
             dropped=isinstance(exc, (IgnoreRequest, StopDownload)),
-            is_fault=is_fault,
+            is_fault=is_fault and from_handler is None,
         )
 
     def _count_response(self, response: Response, received: Response, download: RobotsTxtDownload) -> None:
@@ -233,7 +236,8 @@ class Fetcher:
         if "dataloss" in response.flags:
             return Answer(url, reason="the connection was lost before the end of the body")
         sign = vendor_of_challenge(response.headers.getlist, response.body)
-        needs_body = result_of(status, self._settings.status_policy, sign) is AccessResult.SUCCESS
+        access = result_of(status, self._settings.status_policy, sign)
+        needs_body = access is AccessResult.SUCCESS
         if needs_body and download.is_stopped(received):
             return Answer(url, reason=STOPPED, dropped=True)
         if needs_body and download.is_short(received):
@@ -245,9 +249,12 @@ class Fetcher:
         written = response.headers.get("Location") or b""
         location = url_of(response.url, written)
         caching, is_replayed = caching_of(response.headers), "cached" in response.flags
+        # The downloader sets this key. Without it, no download handler got the request, or a copy of it.
+        is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and "download_slot" not in request.meta
         return Answer(
             url,
             status,
+            reason=self._made_up_by() if is_made_up else "",
             sign=sign,
             body=response.body[: self._settings.body_limit + 1],
             location=location,
@@ -255,13 +262,20 @@ class Fetcher:
             retry_after=0.0 if is_replayed else retry_after(response.headers, now),
             # A replay may be old, so it is used for the least time.
             caching=Caching(no_store=True, date=caching.date) if is_replayed else caching,
-            replayed=is_replayed,
+            replayed=is_replayed or is_made_up,
             received_at=now,
             response_delay=request.meta.get("download_latency", 0.0),
             proxied=is_proxied,
             # Behind a proxy, the address is the proxy's.
             address=None if is_proxied or response.ip_address is None else str(response.ip_address),
         )
+
+    def _made_up_by(self) -> str:
+        """Return which middlewares may have answered in place of the site, in words that follow a status."""
+        middlewares = [each for each in downloader_middlewares(self._crawler) if hasattr(each, "process_request")]
+        names = [global_object_name(type(each)) for each in middlewares]
+        names = [name for name in names if not name.startswith(("scrapy.", "scrapy_rep."))]
+        return f" from {' or '.join(names) or 'a middleware'}, not from the site"
 
 
 # Exceptions that say nothing about the component that has raised them.

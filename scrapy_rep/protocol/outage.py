@@ -69,9 +69,10 @@ class Outage:
 
         Requests wait as long as the next fetch begins within REP_UNREACHABLE_WAIT of the first one. `left` is the part
         of this time that is left. Requests do not wait after a time-out: the next fetch would probably take as long.
+        Nor do they wait for a component of the crawl that has failed by itself: it would probably fail again.
         """
         pause = self.rest_at(now)
-        return None if self.answer.timed_out or pause > left + ROUNDING else pause
+        return None if self.answer.timed_out or self.answer.is_fault or pause > left + ROUNDING else pause
 
 
 def backoff(failures: int) -> float:

@@ -9,7 +9,7 @@ from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.challenge import MAX_PAGE, VENDORS
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.words import A_CHALLENGE, A_PAGE, AccessResult
+from scrapy_rep.protocol.words import A_PAGE, AccessResult
 
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
@@ -63,16 +63,17 @@ SIGNS = frozenset({"", MARKUP, OFFLINE, *VENDORS})
 def with_access(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
     """Return the answer with its `access`, `reason` and `sign` by the rows of a policy.
 
-    Before the call, `answer.sign` is the vendor of a challenge, or empty.
+    Before the call, `answer.sign` is the vendor of a challenge, or empty, and `answer.reason` has the words that follow
+    the status.
     """
     if answer.sign == OFFLINE:
         return replace(answer, access=result_of(None, rows, OFFLINE), reason="offline, and not in the HTTP cache")
     if answer.status is None:
         return replace(answer, access=AccessResult.UNREACHABLE, reason=shortened(answer.reason))
-    words, sign = f"HTTP {answer.status}", answer.sign
+    words, sign = f"HTTP {answer.status}{answer.reason}", answer.sign
     access = result_of(answer.status, rows, sign)
     if sign:
-        words = f"{words}, {A_CHALLENGE} {sign}"
+        words = f"{words}, a challenge by {sign}"
     elif access is AccessResult.SUCCESS and b"<" in answer.body[:MAX_PAGE]:  # most files have no `<`
         robots = RobotsTxt.parse(answer.body, len(answer.body))
         if robots.is_markup_without_rules:

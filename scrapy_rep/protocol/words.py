@@ -66,9 +66,8 @@ class OriginKind(WordEnum):
 A_PAGE = "a page of HTML"
 NO_GROUPS = "a file without rules"
 REDIRECTS = "too many redirects"
-ACCESS_DENIED = (401, 402, 403, 451)  # the statuses that deny access: REP_STATUS_POLICY = "cautious" refuses such sites
+ACCESS_DENIED = "HTTP 401", "HTTP 402", "HTTP 403", "HTTP 451"  # REP_STATUS_POLICY = "cautious" refuses such sites
 
-A_CHALLENGE = "a challenge by"
 CHALLENGE_ADVICE = (
     "With such a challenge, a site demands proof that the client is a browser. Ask the site to let your crawler in, or"
     " sign requests (Web Bot Auth)"
@@ -173,7 +172,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "RFC 9309 2.3.1.4",
         "Forbidden while robots.txt is unreachable ({url}: {answer})",
         "because robots.txt was unreachable",
-        "The server's answer to the request for robots.txt cannot be used. Try again later",
+        "robots.txt was unreachable. If the cause is in your crawl or network, correct it. Then try again later",
     ),
     VerdictReason.RESTRICTED: ReasonWords(
         "",
@@ -201,7 +200,6 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
     ),
 }
 ADVICE_FOR_ALL_CRAWLERS = "The rule is for all crawlers that robots.txt does not name. Ask the site for access"
-ADVICE_AFTER_ERROR = "The request has failed. Check the host, the network, the proxy, and any component named above"
 ADVICE = "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT. `scrapy robots URL` explains refusals"
 
 # Where the line is that refuses a request.

@@ -43,7 +43,6 @@ ADVICES = re.compile(
         for text in (
             words.ADVICE,
             words.ADVICE_FOR_ALL_CRAWLERS,
-            words.ADVICE_AFTER_ERROR,
             *(row.advice for row in REASON_WORDS.values() if row.advice),
         )
     )

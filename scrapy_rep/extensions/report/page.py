@@ -31,7 +31,7 @@ MEANINGS: Mapping[str | tuple[str, str], tuple[str, str]] = {
         "everything was allowed, by default: REP_STATUS_POLICY can refuse such sites",
         "Pages of HTML",
     ),
-    **{("without rules", f"HTTP {status}"): (CAUTION, DENIED) for status in ACCESS_DENIED},
+    **{("without rules", cause): (CAUTION, DENIED) for cause in ACCESS_DENIED},
     "restricted": ("nothing {was} allowed, by REP_STATUS_POLICY: ask the site for access", DENIED),
     "challenged": (f"{PROOF}: nothing {{was}} allowed, {UNLESS}. Write to the site", "Challenges"),
     "unreachable": (f"nothing {{was}} allowed, {UNLESS}. Crawl later, or more slowly", "Difficult sites"),
