@@ -275,7 +275,7 @@ class Fetcher:
         middlewares = [each for each in downloader_middlewares(self._crawler) if hasattr(each, "process_request")]
         names = [global_object_name(type(each)) for each in middlewares]
         names = [name for name in names if not name.startswith(("scrapy.", "scrapy_rep."))]
-        return f" from {' or '.join(names) or 'a middleware'}, not from the site"
+        return f" from {' or '.join(names) or 'a middleware'} instead of a download handler"
 
 
 # Exceptions that say nothing about the component that has raised them.
