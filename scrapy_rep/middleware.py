@@ -10,7 +10,8 @@ What a stop does, in order, whether the crawl has finished or was stopped (Ctrl-
 4. The engine closes the scheduler: `SchedulerDoor.close` puts the requests at the door back, and then deletes their
    copies (`waiting.copies`).
 5. The engine sends `spider_closed`: `RepMiddleware` ends the waits that are left, and waits until what was fetched is
-   stored and the leases are given back (`SingleFlight.close`). Extensions log and write their last lines.
+   stored and the leases are given back (`SingleFlight.close`). Extensions log and write their last lines. All of this
+   comes before other components get the signal (`called_first`), so that Scrapy's `log_count/` counts these lines.
 
 A process that is killed does none of this. The copies of the waiting requests are then left (`waiting.copies`).
 """
@@ -39,7 +40,7 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.download_handlers import prepare_handlers
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
-from scrapy_rep.scrapy_internals.engine_state import call_when_closing
+from scrapy_rep.scrapy_internals.engine_state import call_when_closing, called_first
 from scrapy_rep.settings import FILES, RepSettings, is_obeying
 from scrapy_rep.waiting.at_scheduler import SchedulerDoor
 from scrapy_rep.waiting.in_downloader import InDownloader
@@ -77,8 +78,9 @@ class RepMiddleware:
         self._door = SchedulerDoor(crawler, settings, self.gate, self._single_flight, self._waits)
         self._in_downloader = InDownloader(self.gate, self._single_flight, downloads, self._door, self._waits)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
-        crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
-        self._extensions = start_extensions(crawler, settings, self.gate)
+        with called_first(crawler, signals.spider_closed):
+            crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
+            self._extensions = start_extensions(crawler, settings, self.gate)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RepMiddleware:

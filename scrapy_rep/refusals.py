@@ -123,10 +123,12 @@ class Refusals:
         """
         rule = refused_by(verdict)
         is_new = rule not in self._first_refusals and verdict.reason is not VerdictReason.UNREACHABLE
-        is_shown = is_new and len(self._first_refusals) < MAX_FIRST_REFUSALS
-        if is_shown:
+        if is_new and len(self._first_refusals) <= MAX_FIRST_REFUSALS:  # one more, so that the log says that it exists
             self._first_refusals.add(rule)
-        return is_shown or self._is_one_shot
+            if len(self._first_refusals) <= MAX_FIRST_REFUSALS:
+                return True
+            self._log.info("More than %d rules refuse pages. The others are DEBUG lines", MAX_FIRST_REFUSALS)
+        return self._is_one_shot
 
     def largest(self, *reasons: VerdictReason) -> str:
         """Return what refused most requests, as in `2 x https://example.com/robots.txt line 2 (Disallow: /x)`.

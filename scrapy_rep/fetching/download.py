@@ -46,6 +46,7 @@ from scrapy_rep.protocol.status_policy import OFFLINE, REDIRECT_STATUSES, result
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.downloads import Call, UncountedDownloads, wrap_handlers
+from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
 from scrapy_rep.scrapy_internals.name_lookups import do_look_ups_wait
 from scrapy_rep.scrapy_internals.slots import remove_from_queue
 from scrapy_rep.settings import RepSettings
@@ -126,6 +127,7 @@ class Fetcher:
             answer = self._failure(ask.url, exc, download)
         else:
             received = download.response = download.response or response
+            received.request = received.request or request
             self._count_response(response, received, download)
             answer = self._from_response(ask.url, response, received, download)
         began = began if download.sent_at is None else download.sent_at
@@ -162,7 +164,7 @@ class Fetcher:
         if download.times_sent == MAX_REPEATED:
             raise IgnoreRequest(f"it has repeated the request {MAX_REPEATED} times")
         download.times_sent += 1
-        download.response, download.answered, download.octets = None, None, 0
+        download.response, download.octets = None, 0
         if not self._in_handlers:
             self._crawler.signals.connect(self._received, signal=signals.bytes_received)
         self._in_handlers += 1
@@ -171,7 +173,7 @@ class Fetcher:
         seconds += GRACE if urlparse_cached(request).scheme in HAVE_TIMEOUTS else 0.0
         download.sent_at, download.handling = self._monotonic(), Deferred[Response]()
         try:
-            download.answered = await within(seconds, call(), late, download.handling)
+            download.response = await within(seconds, call(), late, download.handling)
         except CANCELLATIONS as exc:  # by the fetch or by the handler. Scrapy would never notice asyncio's
             raise ConnectionAbortedError("The download was cancelled") from exc
         except Exception as exc:
@@ -182,7 +184,7 @@ class Fetcher:
             self._in_handlers -= 1
             if not self._in_handlers:
                 self._crawler.signals.disconnect(self._received, signal=signals.bytes_received)
-        return download.answered
+        return download.response
 
     def _received(self, request: Request, data: bytes) -> None:
         download = download_of(request)
@@ -195,10 +197,9 @@ class Fetcher:
         try:
             return await self._crawler.engine.download_async(download.request)
         except IgnoreRequest:
-            received = download.response or download.answered
+            received = download.response
             if received is None or received.status not in COUNTS_IF_DROPPED:
                 raise
-            received.request = received.request or download.request
             return received
         except StopDownload as exc:
             stopped: Response | None = getattr(exc, "response", None)
@@ -219,12 +220,14 @@ class Fetcher:
         is_of_handler = from_handler is not None and (exc is from_handler or exc.__cause__ is from_handler)
         is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler
         if is_fault:
-            component = _component_of(exc)
+            component, answered = _component_of(exc), download.response
+            got = f"HTTP {answered.status}" if answered else _in_words(from_handler) if from_handler else ""
+            reason += f"; the download handler got {got}" if got else ". The site is not at fault"
             reason = f"{component} has raised {reason}"
             if (component, type(exc)) not in self._logged_errors:
                 self._logged_errors.add((component, type(exc)))
                 self._log.error(
-                    "%s could not be fetched, because a component of the crawl failed: %s. The site is not at fault",
+                    "%s could not be fetched, because a component of the crawl failed: %s",
                     printable(url),
                     reason,
                     exc_info=exc,
@@ -237,7 +240,7 @@ class Fetcher:
             proves_nothing=timed_out and (is_late or download.may_have_waited),
             proxy=_proxy_of(download.request),
             dropped=isinstance(exc, (IgnoreRequest, StopDownload)),
-            is_fault=is_fault,
+            is_fault=is_fault and from_handler is None,
         )
 
     def _count_response(self, response: Response, received: Response, download: RobotsTxtDownload) -> None:
@@ -256,14 +259,12 @@ class Fetcher:
     def _from_response(self, url: str, response: Response, received: Response, download: RobotsTxtDownload) -> Answer:
         """Return the answer that a response gives. `received`: the response before it was decoded."""
         status, now, request = response.status, self._now(), download.request
-        if "dataloss" in response.flags:
-            return Answer(url, reason="the connection was lost before the end of the body")
         sign = vendor_of_challenge(response.headers.getlist, response.body, status)
-        needs_body = result_of(status, self._settings.status_policy, sign) is AccessResult.SUCCESS
-        if needs_body and download.is_stopped(received):
-            return Answer(url, reason=STOPPED, dropped=True)
-        if needs_body and download.is_short(received):
-            return Answer(url, reason="the body is shorter than its Content-Length")
+        access = result_of(status, self._settings.status_policy, sign)
+        needs_body = access is AccessResult.SUCCESS
+        wrong = _what_is_wrong(response, received, download, needs_body=needs_body)
+        if wrong:
+            return Answer(url, reason=wrong, dropped=wrong is STOPPED)
         if needs_body and is_mislabelled(received, response.body):
             message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
             self._log.info(message, printable(url))
@@ -271,9 +272,12 @@ class Fetcher:
         written = b"".join(response.headers.getlist(b"Location")[-1:])
         location = url_of(response.url, written)
         caching, is_replayed = caching_of(response.headers), "cached" in response.flags
+        # The downloader sets this key. Without it, no download handler got the request, or a copy of it.
+        is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and "download_slot" not in request.meta
         return Answer(
             url,
             status,
+            reason=self._made_up_by() if is_made_up else "",
             sign=sign,
             body=response.body[: self._settings.body_limit + 1],
             location=location,
@@ -281,7 +285,7 @@ class Fetcher:
             retry_after=0.0 if is_replayed else retry_after(response.headers, now),
             # A replay may be old, so it is used for the least time.
             caching=Caching(no_store=True, date=caching.date) if is_replayed else caching,
-            replayed=is_replayed,
+            replayed=is_replayed or is_made_up,
             received_at=now,
             response_delay=request.meta.get("download_latency", 0.0),
             proxy=proxy,
@@ -289,9 +293,25 @@ class Fetcher:
             address=None if proxy or response.ip_address is None else str(response.ip_address),
         )
 
+    def _made_up_by(self) -> str:
+        """Return which middlewares may have answered in place of the site, in words that follow a status."""
+        middlewares = [each for each in downloader_middlewares(self._crawler) if hasattr(each, "process_request")]
+        names = [global_object_name(type(each)) for each in middlewares]
+        names = [name for name in names if not name.startswith(("scrapy.", "scrapy_rep."))]
+        return f" from {' or '.join(names) or 'a middleware'} instead of a download handler"
+
 
 def _proxy_of(request: Request) -> str:
     return printable(str(request.meta.get("proxy") or ""), MAX_PROXY)
+
+
+def _what_is_wrong(response: Response, received: Response, download: RobotsTxtDownload, *, needs_body: bool) -> str:
+    """Return why the response counts as no answer; empty if it counts."""
+    if "dataloss" in response.flags:
+        return "the connection was lost before the end of the body"
+    if needs_body and download.is_stopped(received):
+        return STOPPED
+    return "the body is shorter than its Content-Length" if needs_body and download.is_short(received) else ""
 
 
 # Exceptions that say nothing about the component that has raised them.

@@ -86,10 +86,8 @@ class RobotsTxtDownload:
     """The call of the download handler, or the wait for its place; None unless one of them is under way."""
     handlers_error: Exception | None = None
     """The exception that the download handler has raised; None if it has raised none."""
-    answered: Response | None = None
-    """The download handler's response, which a middleware may drop before `response` is set."""
     response: Response | None = None
-    """The response as received, not decoded. Its `request` is set. None until it is received."""
+    """The response as received, not decoded: from the download handler, or from a cache. None until it is received."""
 
     def is_cut(self, response: Response) -> bool:
         """Whether the limit cuts the body. `response`: as received, not decoded."""

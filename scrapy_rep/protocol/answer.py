@@ -39,7 +39,8 @@ class Answer:
     """Whether the time-out says nothing about the site: it was noticed much too late, because the process was stopped
     or busy; or look-ups of names waited for a thread, perhaps this request's, too."""
     replayed: bool = False
-    """Whether a cache of the crawl, such as HttpCacheMiddleware, has replayed the answer. It may be old."""
+    """Whether a cache of the crawl, such as HttpCacheMiddleware, has replayed the answer, which may be old; or another
+    middleware has made the failure up."""
     proxy: str = ""
     """The proxy that the request went through, without a user name and password; empty without a proxy."""
     has_another_proxy: bool = False
@@ -47,7 +48,8 @@ class Answer:
     dropped: bool = False
     """Whether a component of the crawl dropped the request or its answer."""
     is_fault: bool = False
-    """Whether a component of the crawl failed, because of an error in its code, instead of the network or the site."""
+    """Whether a component of the crawl failed by itself: because of an error in its code, and not while it handled an
+    error of the network."""
     retry_after: float = 0.0
     """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
     caching: Caching = SILENT

@@ -63,7 +63,8 @@ SIGNS = frozenset({"", MARKUP, OFFLINE, *VENDORS})
 def with_access(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
     """Return the answer with its `access`, `reason` and `sign` by the rows of a policy.
 
-    Before the call, `answer.sign` is the vendor of a challenge, or empty.
+    Before the call, `answer.sign` is the vendor of a challenge, or empty, and `answer.reason` has the words that follow
+    the status.
     """
     if answer.sign == OFFLINE:
         return replace(answer, access=result_of(None, rows, OFFLINE), reason="offline, and not in the HTTP cache")
@@ -71,7 +72,7 @@ def with_access(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
     if answer.status is None:
         reason = shortened(answer.reason, MAX_TEXT - len(by_proxy)) + by_proxy
         return replace(answer, access=AccessResult.UNREACHABLE, reason=reason)
-    words, sign = f"HTTP {answer.status}{by_proxy}", answer.sign
+    words, sign = f"HTTP {answer.status}{answer.reason}{by_proxy}", answer.sign
     access = result_of(answer.status, rows, sign)
     if sign:
         words = f"{words}, a challenge by {sign}"

@@ -202,16 +202,16 @@ def test_the_kinds_of_origins_and_their_causes(tmp_path: Path) -> None:
         " without rules HTTP 404 everything was allowed 2"
         " without rules a file without rules everything was allowed 1"
         " without rules a page of HTML everything was allowed, by default: REP_STATUS_POLICY can refuse such sites"
-        " (docs/difficult-sites.md, Pages of HTML) 1"
+        " (in the docs: Pages of HTML) 1"
         " without rules HTTP 403 everything was allowed, by default: REP_STATUS_POLICY = 'cautious' refuses such sites"
-        " (docs/difficult-sites.md, Access denied) 1"
+        " (in the docs: Access denied) 1"
         " restricted HTTP 403 nothing was allowed, by REP_STATUS_POLICY: ask the site for access"
-        " (docs/difficult-sites.md, Access denied) 1"
+        " (in the docs: Access denied) 1"
         " challenged Cloudflare the site demands proof that the client is a browser: nothing was allowed,"
         " except by an older answer or after REP_UNREACHABLE_DAYS. Write to the site"
-        " (docs/difficult-sites.md, Challenges) 1"
+        " (in the docs: Challenges) 1"
         " unreachable nothing was allowed, except by an older answer or after REP_UNREACHABLE_DAYS. Crawl later,"
-        " or more slowly (docs/difficult-sites.md, Difficult sites) 1"
+        " or more slowly (in the docs: Difficult sites) 1"
     ) in words
     kinds, _, others = html.partition('<section id="refused"')
     assert (kinds.count('class="key with-rules"'), others.count('class="key with-rules"')) == (1, 1), (

@@ -155,6 +155,17 @@ def test_the_first_four_outages_and_the_last_are_listed(tmp_path: Path) -> None:
     assert of_crawl["kinds"] == [{"kind": "unreachable", "cause": "", "origins": 1}]
 
 
+def test_an_outage_of_a_host_that_hung_counts_from_the_first_request(tmp_path: Path) -> None:
+    crawl = SimulatedCrawl(tmp_path / "report.html")
+    began = crawl.time.now
+    crawl.time.now += 30
+    crawl.robots("https://hangs.example", answer="no answer", seconds=30, timed_out=True)
+    crawl.time.now += 1
+    _of_crawl, origin = crawl.lines()
+    assert [outage["began"] for outage in origin["outages"]] == [began]
+    assert origin["outage_seconds"] == 31
+
+
 @ensureDeferred
 async def test_a_dry_run_refuses_nothing_and_counts_each_page_once(web: Web, tmp_path: Path) -> None:
     path = tmp_path / "report.jsonl"

@@ -48,6 +48,11 @@ async def test_at_most_ten_such_lines_are_logged(web: Web) -> None:
     site = web.robots("User-agent: *\n" + "".join(f"Disallow: /{n}/\n" for n in range(number)))
     result = await crawl(*(site.url(f"/{n}/") for n in range(number)))
     assert (len(refusals(result)), len(refusals(result, logging.DEBUG))) == (10, number)
+    more = "More than 10 rules refuse pages. The others are DEBUG lines"
+    lines = [message for message in result.messages(logging.INFO, "scrapy_rep") if message == more]
+    assert len(lines) == 1
+    ten = await crawl(*(site.url(f"/{n}/") for n in range(MAX_FIRST_REFUSALS)))
+    assert more not in ten.messages(logging.INFO, "scrapy_rep")
 
 
 @ensureDeferred

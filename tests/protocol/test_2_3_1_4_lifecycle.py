@@ -92,6 +92,8 @@ def test_an_outage_begins_with_its_first_failure_and_ends_with_an_answer() -> No
     over = answered(known=second)
     assert over.outage is None
     assert since(failed(over, now=NOW + 180)) == NOW + 180
+    hung = Answer(ROBOTS_URL, reason="words", timed_out=True, seconds=30, ended_at=NOW)
+    assert since(after_fetch(None, ROBOTS_URL, hung)) == NOW - 30, "counted from the first request"
 
 
 def test_a_long_reason_is_cut() -> None:

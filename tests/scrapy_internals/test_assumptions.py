@@ -18,6 +18,7 @@ import scrapy.signals
 import scrapy.utils.asyncio
 from crawling import CrawlSpider, close_spider, crawl
 from in_loop import in_loop
+from pydispatch.dispatcher import getReceivers
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.commands import check, fetch, parse, shell
@@ -355,6 +356,35 @@ def test_scrapys_own_middleware_has_what_the_comparison_needs() -> None:
     middleware = RobotsTxtMiddleware(get_crawler(settings_dict={"ROBOTSTXT_OBEY": True}))
     assert {"_robotstxt_useragent", "_default_useragent"} <= vars(middleware).keys()
     assert "_parse_robots" in vars(RobotsTxtMiddleware)
+
+
+# engine_state.py: the receivers of a signal
+
+
+def test_pydispatcher_calls_receivers_in_the_order_of_the_list_that_it_returns() -> None:
+    crawler, called = get_crawler(), list[str]()
+
+    def first() -> None:
+        called.append("first")
+
+    def second() -> None:
+        called.append("second")
+
+    for receiver in (first, second):
+        crawler.signals.connect(receiver, signal=scrapy.signals.spider_closed)
+    getReceivers(crawler, scrapy.signals.spider_closed).reverse()
+    crawler.signals.send_catch_log(scrapy.signals.spider_closed)
+    assert called == ["second", "first"]
+
+
+# download.py: whether a download handler got a request
+
+
+@ensureDeferred
+async def test_the_downloader_names_the_slot_of_each_request_that_a_handler_gets(web: Web) -> None:
+    site = web.site({"/": answer("")})
+    result = await crawl(site.url("/"), robots={})
+    assert "download_slot" in result.pages[site.url("/")].meta
 
 
 # engine_state.py: a crawl for one page

@@ -93,7 +93,9 @@ class Simulation:
 
     def note_error(self, record: logging.LogRecord) -> None:
         """Note an error in the log. After a kill, note only errors of this package, because Scrapy's
-        queue on disk may be broken."""
+        queue on disk may be broken. That nothing was crawled is no error of the crawl."""
+        if record.getMessage().startswith("Nothing was crawled"):
+            return
         text = logging.Formatter().format(record)  # with the traceback
         is_ours = "scrapy_rep" in text and not any(module in text for module in ("squeues", "queuelib"))
         if is_ours or not any(self.of("killed")):

@@ -172,7 +172,7 @@ def view(rounds: list[Round], now: float, days: float) -> tuple[Access, str] | N
         if not each.failures:
             answer, since, last_failure = each, -NEVER, -NEVER
         else:
-            since, last_failure = since if each.ended - last_failure < UNSEEN else each.ended, each.ended
+            since, last_failure = since if each.ended - last_failure < UNSEEN else each.began, each.ended
     if answer is not None and now < answer.fresh_until:
         return answer.access, answer.body
     if now - last_failure >= UNSEEN:
