@@ -63,11 +63,8 @@ class OriginsLog(Extension):
         if info.kind is OriginKind.WITHOUT_RULES:
             # Owners of such sites often mean the opposite.
             is_shown = info.cause in {words.A_PAGE, *words.ACCESS_DENIED} and self._is_first(info.cause)
-            self._log.log(
-                logging.INFO if is_shown else logging.DEBUG,
-                "%(url)s: %(why)s, so everything is allowed",
-                {"url": info.address, "why": printable(info.why_no_rules)},
-            )
+            level, why = logging.INFO if is_shown else logging.DEBUG, printable(info.why_no_rules)
+            self._log.log(level, "%s: %s, so everything is allowed", info.address, why)
 
     def _answered(self, answer: Answer) -> None:
         if answer.replayed and answer.access not in {AccessResult.UNREACHABLE, AccessResult.REDIRECT}:

@@ -226,12 +226,8 @@ class Fetcher:
             reason = f"{component} has raised {reason}"
             if (component, type(exc)) not in self._logged_errors:
                 self._logged_errors.add((component, type(exc)))
-                self._log.error(
-                    "%s could not be fetched, because a component of the crawl failed: %s",
-                    printable(url),
-                    reason,
-                    exc_info=exc,
-                )
+                message = "%s could not be fetched, because a component of the crawl failed: %s"
+                self._log.error(message, printable(url), reason, exc_info=exc)
         return Answer(
             url,
             reason=reason,
