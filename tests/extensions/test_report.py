@@ -21,6 +21,7 @@ from scrapy_rep import refusals
 from scrapy_rep.extensions.report import collector
 from scrapy_rep.extensions.report.collector import WaitingTimes
 from scrapy_rep.protocol.foreign_text import MAX_RULE, MAX_TEXT
+from scrapy_rep.protocol.outage import BACKOFFS
 
 
 @ensureDeferred
@@ -133,11 +134,12 @@ async def test_an_outage_and_how_it_ended(web: Web, tmp_path: Path) -> None:
     assert (len(result.pages), len(result.refused)) == (1, 1)
     ((origin,), (of_crawl,)) = (lines_of(path)[kind] for kind in ("origin", "crawl"))
     (outage,) = origin["outages"]
-    assert outage["ended"] - outage["began"] == 15, "requested again after 5 s, and after 10 s more"
+    seconds = sum(BACKOFFS[:2])
+    assert outage["ended"] - outage["began"] == seconds, "requested again after the first backoff and the second"
     assert outage["ended_in"] == "with rules"
-    assert (origin["waited"], origin["outage_seconds"]) == (2, 15)
+    assert (origin["waited"], origin["outage_seconds"]) == (2, seconds)
     assert (of_crawl["outages"], of_crawl["outages_not_over"]) == (1, 0)
-    assert of_crawl["ended"] - of_crawl["began"] == 15
+    assert of_crawl["ended"] - of_crawl["began"] == seconds
 
 
 def test_the_first_four_outages_and_the_last_are_listed(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Each test is a list of answers. Crawl tests show only that a crawl holds such a 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY, Caching
 from scrapy_rep.protocol.lifecycle import Refetch, Terms
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.outage import Outage
+from scrapy_rep.protocol.outage import BACKOFFS, Outage
 from scrapy_rep.protocol.status_policy import RFC9309
 from scrapy_rep.protocol.words import AccessResult
 
@@ -37,7 +38,12 @@ ORIGIN = Origin("https", "a.example", None)
 ROBOTS = ORIGIN.robots_url
 NOW = 1_700_000_000.0
 RULES = b"User-agent: *\nDisallow: /private\n"
-NO_RULES = "everything", "nothing"
+FIRST, SECOND, THIRD, *_ = BACKOFFS
+
+
+def rounds_within(wait: float) -> list[float]:
+    """Return when the rounds begin while all requests fail at once, in seconds: 0, 5, 15 and 30 within 30 seconds."""
+    return [0, *(begins for begins in accumulate(BACKOFFS) if begins <= wait)]
 
 
 class Talk:
@@ -316,7 +322,7 @@ def test_after_a_failure_of_a_proxy_the_next_one_is_used_at_once(failure: Answer
 
 def test_the_last_proxy_is_retried_as_often_as_without_a_proxy() -> None:
     talk = Talk(broken(proxied=True, has_another_proxy=True), broken(proxied=True), terms=RETRIES)
-    assert talk.times == [0, 0, 1, 5, 15, 30]
+    assert talk.times == [0, 0, 1, *rounds_within(30.0)[1:]]
 
 
 def test_a_time_out_that_was_noticed_late_is_no_proof() -> None:
@@ -334,8 +340,8 @@ SILENT_SINCE = Entry(ROBOTS, outage=Outage(broken(ended_at=NOW - DAY), SINCE, 0,
 @pytest.mark.parametrize(
     ("answer", "failures", "backoff"),
     [
-        pytest.param(status(503), 1, 5.0, id="503"),
-        pytest.param(to("ftp://b.example/"), 1, 5.0, id="a-redirect-that-is-not-followed"),
+        pytest.param(status(503), 1, FIRST, id="503"),
+        pytest.param(to("ftp://b.example/"), 1, FIRST, id="a-redirect-that-is-not-followed"),
         pytest.param(broken(), 0, None, id="no-answer"),
         pytest.param(broken(timed_out=True), 0, None, id="a-time-out"),
     ],
@@ -407,7 +413,7 @@ def test_a_crawl_makes_one_round_if_another_crawl_got_no_answer() -> None:
     assert Talk(status(503), found=SILENT_SINCE, took=8.0).times == [0]
     outage = talk.entry.outage
     assert outage is not None
-    assert (outage.since, outage.failures, outage.fetch_again_at) == (SINCE, 1, NOW + 5)
+    assert (outage.since, outage.failures, outage.fetch_again_at) == (SINCE, 1, NOW + FIRST)
 
 
 @pytest.mark.parametrize(
@@ -437,8 +443,10 @@ KNOWN_OUTAGE = Entry(ROBOTS, outage=Outage(status(503, ended_at=NOW - HOUR), SIN
 @pytest.mark.parametrize(
     ("known", "times"),
     [
-        pytest.param(None, [20, 45, 75, 110], id="nothing-is-known"),
-        pytest.param(KNOWN_OUTAGE, [20, 55], id="an-outage"),
+        pytest.param(
+            None, [begins + 20 * turns for turns, begins in enumerate(rounds_within(30.0), 1)], id="nothing-is-known"
+        ),
+        pytest.param(KNOWN_OUTAGE, [20, 20 + THIRD + 20], id="an-outage"),
     ],
 )
 def test_the_wait_begins_with_the_first_request_and_not_with_the_wait_for_its_turn(
@@ -451,14 +459,14 @@ def test_the_wait_begins_with_the_first_request_and_not_with_the_wait_for_its_tu
 @pytest.mark.parametrize(
     ("failure", "terms", "took", "times"),
     [
-        pytest.param(status(503), TERMS, 0.0, [0, 5, 15, 30], id="always-503"),
-        pytest.param(status(503), RETRIES, 0.0, [0, 1, 5, 15, 30], id="with-a-retry"),
-        pytest.param(status(503), TERMS, 0.4, [0, 5, 15, 30], id="answers-that-take-0.4-s"),
-        pytest.param(status(503), TERMS, 8.0, [0, 9, 19], id="answers-that-take-8-s"),
-        pytest.param(broken(), TERMS, 0.0, [0, 5, 15, 30], id="no-answer"),
+        pytest.param(status(503), TERMS, 0.0, rounds_within(30.0), id="always-503"),
+        pytest.param(status(503), RETRIES, 0.0, [0, 1, *rounds_within(30.0)[1:]], id="with-a-retry"),
+        pytest.param(status(503), TERMS, 0.4, rounds_within(30.0), id="answers-that-take-0.4-s"),
+        pytest.param(status(503), TERMS, 8.0, [0, 9, 9 + SECOND], id="answers-that-take-8-s"),
+        pytest.param(broken(), TERMS, 0.0, rounds_within(30.0), id="no-answer"),
         pytest.param(status(503), replace(TERMS, unreachable_wait=0.0), 0.0, [0], id="requests-do-not-wait"),
-        pytest.param(status(503), replace(TERMS, unreachable_wait=20.0), 0.0, [0, 5, 15], id="a-shorter-wait"),
-        pytest.param(status(503), replace(TERMS, unreachable_wait=60.0), 0.0, [0, 5, 15, 30, 60], id="a-longer-wait"),
+        pytest.param(status(503), replace(TERMS, unreachable_wait=20.0), 0.0, rounds_within(20.0), id="a-shorter"),
+        pytest.param(status(503), replace(TERMS, unreachable_wait=60.0), 0.0, rounds_within(60.0), id="a-longer"),
         pytest.param(broken(timed_out=True), TERMS, 30.0, [0], id="no-round-follows-a-time-out"),
         pytest.param(status(503, retry_after=12.0), TERMS, 0.0, [0, 12, 24], id="RFC9110-10.2.3-retry-after"),
         pytest.param(status(503, retry_after=60.0), TERMS, 0.0, [0], id="RFC9110-10.2.3-retry-after-beyond-the-wait"),
@@ -475,14 +483,14 @@ def test_when_robots_txt_is_requested_while_it_is_unreachable(
 
 def test_the_last_round_decides() -> None:
     talk = Talk(status(503), status(503), rules())
-    assert (talk.times, talk.allows) == ([0, 5, 15], BY_RULES)
-    assert [one.pause for one in talk.rounds] == [5, 10, None]
+    assert (talk.times, talk.allows) == ([0, FIRST, FIRST + SECOND], BY_RULES)
+    assert [one.pause for one in talk.rounds] == [FIRST, SECOND, None]
 
 
 def test_a_known_outage_is_waited_for_before_the_first_request() -> None:
     known = Talk(status(503), terms=replace(TERMS, unreachable_wait=0.0)).entry
     talk = Talk(status(503), known=known)
-    assert talk.times == [5, 15, 30]
+    assert talk.times == rounds_within(30.0)[1:]
     assert talk.rounds[0].hops == (), "nothing was requested in the first round"
 
 
@@ -497,7 +505,7 @@ def test_the_time_for_which_the_process_was_stopped_is_no_wait() -> None:
     talk = Talk(broken(timed_out=True, noticed_late=True), status(503), rules(), took=600.0)
     assert talk.times == [0, 601]
     talk = Talk(broken(timed_out=True, noticed_late=True), status(503), rules())
-    assert (talk.times, talk.allows) == ([0, 1, 6], BY_RULES)
+    assert (talk.times, talk.allows) == ([0, 1, 1 + FIRST], BY_RULES)
 
 
 def test_stale_rules_decide_so_requests_do_not_wait() -> None:
