@@ -306,10 +306,9 @@ async def test_a_replay_of_a_body_that_was_cut_at_the_limit_has_its_rules(web: W
     [
         answer(status=503),
         answer(status=503, headers={"Retry-After": "3600"}),
-        answer(status=429),
         answer(status=403, headers={"cf-mitigated": "challenge"}),
     ],
-    ids=["503", "Retry-After", "429", "challenge"],
+    ids=["503", "Retry-After", "challenge"],
 )
 @ensureDeferred
 async def test_a_replayed_failure_is_requested_from_the_site(web: Web, tmp_path: Path, failure: Route) -> None:

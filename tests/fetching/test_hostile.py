@@ -8,7 +8,6 @@ import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
-from time import monotonic
 from typing import Any
 
 import brotli
@@ -148,12 +147,10 @@ async def test_the_timeout_ends_an_endless_answer(web: Web, route: Route) -> Non
 @pytest.mark.parametrize("handler", HANDLERS)
 @ensureDeferred
 async def test_the_timeout_holds_for_the_whole_answer_with_each_handler(web: Web, handler: str) -> None:
-    """A handler's own limit may be for each read."""
+    """A handler's own limit may be for each read. The bodies would take 400 seconds, and would be read as rules."""
     slow, healthy = [web.robots(answer(RULES * 100, kind="drip")) for _ in range(20)], web.robots(RULES)
     settings = {"REP_FETCH_TIMEOUT": 1, "DOWNLOAD_HANDLERS": {"http": HANDLERS[handler]}}
-    began = monotonic()
     result = await crawl(*(site.url("/") for site in [*slow, healthy]), settings=settings)
-    assert monotonic() - began < 8, "the body would take 400 seconds"
     assert list(result.pages) == [healthy.url("/")]
     assert len(result.refused) == 20
     assert all(isinstance(error, RobotsUnreachable) for error in result.refused.values())

@@ -548,7 +548,7 @@ def test_a_replay_decides_for_the_least_time_and_is_not_shared() -> None:
 
 @pytest.mark.parametrize(
     "failure",
-    [status(503), status(503, retry_after=60.0), status(429), status(403, sign="Cloudflare"), status(301)],
+    [status(503), status(503, retry_after=60.0), status(403, sign="Cloudflare"), status(301)],
 )
 def test_a_replayed_failure_is_requested_past_the_cache(failure: Answer) -> None:
     replay = replace(failure, replayed=True, caching=REPLAY)
