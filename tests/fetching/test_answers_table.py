@@ -18,9 +18,10 @@ from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.outage import BACKOFF_MAX, BACKOFFS
 
 PAGES = {"obeys its rules": {"/"}, "may fetch everything": {"/", "/private"}, "fetches nothing": set()}
-AGAIN = {"24 hours": 86_400, "5 seconds": 5, "an hour": 3_600}
+AGAIN = {"24 hours": 86_400, "then doubling": BACKOFFS[0], "an hour": BACKOFF_MAX}
 HOPS = {"301 to another origin's": 2, "a redirect loop": 6}
 """The number of requests for a `/robots.txt` along the redirects. For all other answers it is 1."""
 
@@ -32,14 +33,14 @@ class StandingTime(Time):
         self.slept.append(seconds)
 
 
-def said_of(row: str) -> tuple[str, set[str], int, int]:
+def said_of(row: str) -> tuple[str, set[str], int, float]:
     """Return the row's access result, the pages that are fetched, the number of retries, and the seconds until
     robots.txt is fetched again."""
     ((_, access, crawls, again),) = (cells for cells in table("answers") if cells[0].startswith(row))
     if row == REDIRECT:
         return said_of("200-299")
     (pages,) = (pages for words, pages in PAGES.items() if crawls.startswith(words))
-    (seconds,) = (seconds for words, seconds in AGAIN.items() if again.startswith(words))
+    seconds = next(seconds for words, seconds in AGAIN.items() if words in again)
     return access, pages, crawls.count("one retry"), seconds
 
 
@@ -83,7 +84,7 @@ def pages_of(site: Site, result: Crawl) -> set[str]:
     return {path for path in ("/", "/private") if site.url(path) in result.pages}
 
 
-def again(entry: Entry) -> int:
+def again(entry: Entry) -> float:
     """Return the duration in the docs that is nearest to the time until the next fetch. They differ a little, because
     an answer's time on the wire is part of its age."""
     if entry.outage is not None:
