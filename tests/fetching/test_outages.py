@@ -41,7 +41,7 @@ def exceptions(newer: str, *older: type[Exception]) -> tuple[type[Exception], ..
 RESOLVING = exceptions("CannotResolveHostError", network.DNSLookupError)
 TIMEOUTS = exceptions("DownloadTimeoutError", network.TimeoutError, network.TCPTimedOutError)
 REFUSED = exceptions("DownloadConnectionRefusedError", network.ConnectionRefusedError)
-FIRST, SECOND, _, FOURTH, FIFTH, *_ = BACKOFFS
+FIRST, SECOND, THIRD, FOURTH, FIFTH = BACKOFFS[:5]
 ROUNDS = [0.0, *accumulate(BACKOFFS[:3])]
 """When the fetches begin that requests wait for, in seconds from the beginning: 0, 5, 15 and 30."""
 LONGEST = ROUNDS[-1]

@@ -210,9 +210,9 @@ async def test_a_file_that_another_writes_to_holds_the_event_loop_up_for_a_momen
     timeouts: list[float] = []
     connect = sqlite3.connect
 
-    def noted(*args: Any, timeout: float, **options: Any) -> sqlite3.Connection:
+    def noted(path: Path, *, timeout: float, isolation_level: None) -> sqlite3.Connection:
         timeouts.append(timeout)
-        return connect(*args, timeout=timeout, **options)
+        return connect(path, timeout=timeout, isolation_level=isolation_level)
 
     monkeypatch.setattr(sqlite3, "connect", noted)
     storage = store_of(REP_STORAGE=f"sqlite://{tmp_path}/robots.db")
