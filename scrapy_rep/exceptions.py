@@ -10,7 +10,7 @@ from scrapy_rep.protocol import words
 from scrapy_rep.protocol.foreign_text import MAX_RULE, printable
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import VerdictReason
-from scrapy_rep.usage import ROBOTS_META
+from scrapy_rep.usage import ROBOTS_META, TDM_META
 from scrapy_rep.usage.statements import Statement
 
 
@@ -54,7 +54,7 @@ def explanation(verdict: Verdict) -> str:
     url, decided_by = words.where_from(verdict.robots_url, verdict.final_url), verdict.decided_by
     place = ""
     if decided_by is not None:
-        is_element = isinstance(decided_by, Statement) and decided_by.directive == ROBOTS_META
+        is_element = isinstance(decided_by, Statement) and decided_by.directive in {ROBOTS_META, TDM_META}
         form = words.IN_PAGE if is_element else words.IN_HEADER if decided_by.line is None else words.IN_ROBOTS_TXT
         place = form.format(
             url=url,

@@ -19,6 +19,7 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import VerdictReason, counted
 from scrapy_rep.scrapy_internals.engine_state import is_one_shot
 from scrapy_rep.signals import request_forbidden, send
+from scrapy_rep.stats import DROPPED, DRY_RUN, FORBIDDEN
 from scrapy_rep.top_k import TopK
 
 MAX_FIRST_REFUSALS = 10  # rules whose first refused request is logged at INFO
@@ -103,8 +104,8 @@ class Refusals:
         self.first.setdefault(verdict.reason, verdict)
         kind = verdict.reason.name.lower()
         is_dry_run = self._is_dry_run
-        self._stats.inc_value("rep/dry_run/forbidden" if is_dry_run else "robotstxt/forbidden")
-        self._stats.inc_value(f"rep/dry_run/{kind}" if is_dry_run else f"rep/dropped/{kind}")
+        self._stats.inc_value(DRY_RUN.format("forbidden") if is_dry_run else FORBIDDEN)
+        self._stats.inc_value((DRY_RUN if is_dry_run else DROPPED).format(kind))
         self.by_rule[verdict.reason, _rule_or_answer(verdict)].add(request, verdict)
         self._log.log(
             logging.INFO if self._is_shown(verdict) else logging.DEBUG,

@@ -48,5 +48,6 @@ def send(crawler: Crawler, signal: object, **arguments: Any) -> None:
     """Send the signal. Exceptions of its handlers are logged."""
     try:
         crawler.signals.send_catch_log(signal, **arguments)
-    except asyncio.CancelledError:  # Scrapy catches only Exception; the request would be lost
+    # Scrapy catches only Exception. A task is cancelled only where it awaits, so this is never our task's cancellation.
+    except asyncio.CancelledError:
         logger_of(crawler).exception("A handler of one of the signals of scrapy-rep has failed")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,11 +20,12 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.python import to_bytes, to_unicode, without_none_values
 
 from scrapy_rep.log import Logger
+from scrapy_rep.meta import TOKENS_KEY
 from scrapy_rep.protocol.robotstxt.syntax import EVERYONE, IDENTIFIER, is_product_token
 
 logger = logging.getLogger("scrapy_rep")
 
-META_KEY = SPIDER_ATTRIBUTE = "robotstxt_user_agent"
+SPIDER_ATTRIBUTE = TOKENS_KEY
 SETTING = "ROBOTSTXT_USER_AGENT"
 
 ProductTokens = tuple[str, ...]
@@ -50,10 +51,10 @@ class UserAgent:
 
         `decides` is whether the tokens decide about the request now. `unsent_tokens` needs to know.
         """
-        meta = request.meta.get(META_KEY)
+        meta = request.meta.get(TOKENS_KEY)
         if meta is not None:
             try:
-                return tokens_of_value(meta, f"request.meta[{META_KEY!r}]")
+                return tokens_of_value(meta, f"request.meta[{TOKENS_KEY!r}]")
             except ValueError as exc:
                 if not self._has_warned_of_meta:
                     self._has_warned_of_meta = True
@@ -77,7 +78,7 @@ class UserAgent:
         """
         sent = request.headers.get(b"User-Agent")
         decided = self._own_tokens.get(request, self.product_tokens)
-        if META_KEY in request.meta or EVERYONE in decided:
+        if TOKENS_KEY in request.meta or EVERYONE in decided:
             return ()
         if self._configured:
             shown = (sent or b"").lower()
@@ -112,8 +113,8 @@ class UserAgent:
         for token in self.product_tokens:
             if not self._configured and is_doubtful(token, header):
                 log.warning(
-                    "The product token %r is only the first word of a name in the User-Agent %s. Write the crawler's"
-                    " name as one word, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
+                    "The product token %r is only the beginning of a name in the User-Agent %s. Write the crawler's"
+                    " name as one word of letters, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
                     token,
                     sent,
                 )
@@ -183,45 +184,48 @@ def _tokens_of_texts(texts: tuple[str, ...], source: str) -> ProductTokens:
         if token != text:
             wrong = re.sub(IDENTIFIER, "", text)
             logger.warning(
-                "%s is %r, which is %s; %s. Set it to a product token such as 'ExampleBot'",
+                "%s is %r, which is %s; %s. Set it to a product token such as 'ExampleBot'%s",
                 source,
                 text,
                 "a whole User-Agent" if set(wrong) & set("/();") else f"no product token, because of {wrong!r}",
                 f"its product token {token!r} is used" if token else "it is ignored, because it names no crawler",
+                f", or to a list such as {re.split(', *', text)}" if set(wrong) <= {",", " "} and "," in wrong else "",
             )
     return tuple(token for token in found.values() if token is not None)
 
 
 # The token of a User-Agent header.
 
-_COMMENT = re.compile(r"\([^()]*\)")
-# `... Safari/605.1.15 (Applebot/0.1; +http://...)`: browsers have no version at the start of a comment.
-_AT_START_OF_COMMENT = re.compile(rf"\(\s*({IDENTIFIER})/[0-9]")
-# An identifier with a letter. Not the beginning of an address: `bot@...`, `https://...`, `mailto:...`, `+example.com`.
-_NAME = rf"(?:\+(?![^\s/;,]*\.))?(?!www\.)(?=[0-9_.-]*[A-Za-z])({IDENTIFIER})(?![A-Za-z0-9_.-]|@|:\S)"
-# At the start of a word. So `5.0` is no product, nor is anything within an address.
-_PRODUCT = re.compile(rf"(?<![^\s,;()]){_NAME}")
-_AFTER_COMPATIBLE = re.compile(r"\bcompatible;", re.IGNORECASE)
-_START_OF_PART = re.compile(rf"\s*{_NAME}")
-
-# The products of browsers. Crawlers send them, too, so none of these products identifies a crawler.
-BROWSERS = frozenset(
-    """
-    mozilla applewebkit khtml gecko like version mobile chrome chromium headlesschrome crios crmo safari firefox fxios
-    seamonkey opera opr opios presto msie trident edge edg edga edgios samsungbrowser vivaldi yabrowser brave ucbrowser
-    silk duckduckgo konqueror epiphany ubuntu android
-    """.split()
-)
-
-
 # The first words of a platform, such as `Windows NT 10.0` or `Intel Mac OS X 14_4_1`.
-_PLATFORMS = frozenset(
+_PLATFORM = "|".join(
     """
     windows nt win32 win64 wow64 x64 x86 x86_64 amd64 i386 i586 i686 arm arm64 aarch64 armv7l armv8l x11 wayland linux u
     macintosh mac os x intel ppc iphone ipad ipod cpu cros freebsd openbsd netbsd sunos unix tablet desktop en
     """.split()
 )
-_LANGUAGE = re.compile("[a-z]{2}[-_][A-Z]{2}")
+# A language, or a word that introduces an address, such as `contact: me@example.com`. With a version, they are names:
+# `my-AI/1.0`, `See/1.0`.
+_WORD = "[a-z]{2}[-_][A-Z]{2}|(?i:about|by|contact|e-?mail|for|from|info|mail|more|please|see|url|visit|web|website)"
+_NO_NAME = rf"(?:(?i:{_PLATFORM})|(?:{_WORD})(?!/))(?![A-Za-z0-9_.-])"
+# A comment may be cut off.
+_COMMENT = re.compile(r"\([^()]*(?:\)|\Z)")
+# An identifier with a letter. Not the beginning of an address: `bot@...`, `https://...`, `mailto:...`, `+example.com`.
+_NAME = rf"(?:\+(?![^\s/;,]*\.))?(?!www\.|{_NO_NAME})(?=[0-9_.-]*[A-Za-z])({IDENTIFIER})(?![A-Za-z0-9_.-]|@|:\S)"
+# `... Safari/605.1.15 (Applebot/0.1; +http://...)`: browsers have no version at the start of a comment.
+_AT_START_OF_COMMENT = re.compile(rf"\(\s*{_NAME}/[0-9]")
+# At the start of a word. So `5.0` is no product, nor is anything within an address.
+_PRODUCT = re.compile(rf"(?<![^\s,;()]){_NAME}")
+# The first name after each `compatible;` that is at the start of a part.
+_AFTER_COMPATIBLE = re.compile(rf"\b(?i:compatible);(?=(?:[^();]*;)*?\s*{_NAME})")
+
+# The products of browsers. Crawlers send them, too, so none of these products identifies a crawler.
+BROWSERS = frozenset(
+    """
+    mozilla compatible applewebkit khtml gecko like version mobile chrome chromium headlesschrome crios crmo safari
+    firefox fxios seamonkey opera opr opios presto msie trident edge edg edga edgios samsungbrowser vivaldi yabrowser
+    brave ucbrowser silk duckduckgo konqueror epiphany ubuntu android
+    """.split()
+)
 
 
 def product_token(user_agent: str) -> str | None:
@@ -234,24 +238,14 @@ def product_token(user_agent: str) -> str | None:
     without_comments = user_agent
     while (shorter := _COMMENT.sub(" ", without_comments)) != without_comments:
         without_comments = shorter
-    named = _names(_PRODUCT.findall(without_comments))
+    named = _PRODUCT.findall(without_comments)
     if not named or named[0].lower() in BROWSERS:
-        named = [*_named_compatible(user_agent), *named, *_AT_START_OF_COMMENT.findall(user_agent)]
+        named = [*_AFTER_COMPATIBLE.findall(user_agent), *named, *_AT_START_OF_COMMENT.findall(user_agent)]
     return next((token for token in named if token.lower() not in BROWSERS), None)
 
 
 def is_doubtful(token: str, user_agent: str) -> bool:
-    """Whether the header seems to have a name of several words, of which the token is only the first."""
-    return re.search(rf"(?<![^\s,;()+]){re.escape(token)}\s+(?!\+|v?[0-9]){_NAME}", user_agent) is not None
-
-
-def _names(words: Iterable[str]) -> list[str]:
-    """Return the words that are neither platforms nor languages."""
-    return [word for word in words if word.lower() not in _PLATFORMS and not _LANGUAGE.fullmatch(word)]
-
-
-def _named_compatible(user_agent: str) -> Iterator[str]:
-    """Yield the first name after each `compatible;`, also if it is a browser's."""
-    for after in _AFTER_COMPATIBLE.split(user_agent)[1:]:
-        parts = map(_START_OF_PART.match, re.split("[()]", after, maxsplit=1)[0].split(";"))
-        yield from _names(part[1] for part in parts if part)[:1]
+    """Whether the token seems to be only the beginning of a name in the header, such as `City` in `City Scrapers` and
+    `City! Scrapers`, or `C` in `C++Bot`."""
+    rest = rf"(?:[^A-Za-z0-9_.\s/,;:()<>\[\]|-]|\s+(?:&\s*)?(?!\+|v?[0-9]){_NAME})"
+    return re.search(rf"(?<![^\s,;()+]){re.escape(token)}{rest}", user_agent) is not None

@@ -27,14 +27,14 @@ LAYERS = (
     ("scrapy_rep",),
     ("addon", "commands"),
     ("middleware",),
-    ("extensions", "misconfiguration", "waiting"),
+    ("extensions", "waiting"),
     ("gate",),
     ("fetching", "refusals"),
     ("storage",),
     ("exceptions", "origin_info", "robotparser"),
     ("settings", "signals", "user_agent"),
     ("scrapy_internals", "usage"),
-    ("clock", "deferreds", "log", "protocol", "top_k"),
+    ("clock", "deferreds", "log", "meta", "protocol", "stats", "top_k"),
 )
 ROW = {room: row for row, rooms in enumerate(LAYERS) for room in rooms}
 # Values in, values out: that takes no clock and no I/O.

@@ -35,12 +35,13 @@ class ComparingLookup(Lookup):
 
     async def _find(self, url: str) -> Finding:
         finding = await super()._find(url)
-        return compared(finding, None if skips_builtin(finding) else await self._builtin.answer(Request(url)))
+        is_skipped = skips_builtin(finding)
+        return compared(finding, None if is_skipped else await self._builtin.answer(Request(finding.judged_url)))
 
 
 def skips_builtin(finding: Finding) -> bool:
     """Whether to skip Scrapy's own middleware, because there is no verdict to compare or it would get no robots.txt."""
-    verdict, url = finding.verdict, finding.url
+    verdict, url = finding.verdict, finding.judged_url
     if verdict is None or not (url.startswith("/") or Origin.of(url)):  # it would request `data:///robots.txt`
         return True
     # If we got no HTTP answer, Scrapy's own middleware would get none either, after minutes of retries.
@@ -68,15 +69,15 @@ def _reasons(finding: Finding, verdict: Verdict, builtin: BuiltinAnswer) -> Iter
     if parser is None:
         yield "its request for robots.txt failed or was dropped, so it allows everything"
         return
-    if builtin.scheme and not finding.url.lower().startswith(f"{builtin.scheme}:"):
+    if builtin.scheme and not finding.judged_url.lower().startswith(f"{builtin.scheme}:"):
         yield f"it fetched robots.txt with {builtin.scheme}, and uses it for the whole host"
-    if parser.allowed(finding.url, verdict.product_token or "*") is verdict.allowed:
+    if parser.allowed(finding.judged_url, verdict.product_token or "*") is verdict.allowed:
         yield f"it searches its whole User-Agent {builtin.user_agent!r} for the names in robots.txt"
-    if robots is not None and robots.truncated:
-        yield "it reads robots.txt beyond REP_BODY_LIMIT"
     if robots is not None:
+        if robots.truncated:
+            yield "it reads robots.txt beyond REP_BODY_LIMIT"
         without_delays = parsed(type(parser), _without_delays(robots))
-        if without_delays.allowed(finding.url, builtin.user_agent) is verdict.allowed:
+        if without_delays.allowed(finding.judged_url, builtin.user_agent) is verdict.allowed:
             yield "its parser ends a group at a Crawl-delay, against RFC 9309 2.2.4"
     yield f"its parser, {type(parser).__name__}, reads robots.txt differently"
 

@@ -1,27 +1,28 @@
-"""Runs `scrapy robots` with options that have been checked."""
+"""Runs `scrapy robots` with options that have been checked: by a file (`by_file`), or by a crawl (`by_crawl`)."""
 
 from __future__ import annotations
 
 import logging
 import traceback
 from argparse import Namespace
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from scrapy import Spider
-from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.crawler import Crawler
+from scrapy.exceptions import UsageError
+from scrapy.settings import SETTINGS_PRIORITIES, Settings
+from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import inside_project
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 
 from scrapy_rep.commands.compare import ComparingLookup, compared, skips_builtin
 from scrapy_rep.commands.findings import CrawlerProfile, Finding, judged, policy_of_file
-from scrapy_rep.commands.lookup import CommandSpider, Lookup, command_spider
+from scrapy_rep.commands.lookup import CommandSpider, Lookup
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import body_of, lists_of_urls
+from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.robotstxt.syntax import is_product_token
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
@@ -29,30 +30,37 @@ from scrapy_rep.settings import FILES, RepSettings, is_obeying
 from scrapy_rep.usage.preferences import Purposes
 from scrapy_rep.user_agent import UserAgent, product_token
 
-ADDON = "scrapy_rep.Addon"
+WITH_ADDON = {"scrapy_rep.Addon": 500}
 logger = logging.getLogger("scrapy_rep")
 
 # The command's values of these settings. The command crawls no pages, and does not wait for the end of an outage.
 COMMAND_SETTINGS: dict[str, Any] = {
     "REP_UNREACHABLE_WAIT": 0,
-    **dict.fromkeys(FILES),
+    **dict.fromkeys((*FILES, "JOBDIR")),
+    **{name: {} for name in ("EXTENSIONS", "FEEDS", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")},
     "LOG_LEVEL": "ERROR",
-    "JOBDIR": None,
     "SCHEDULER": "scrapy.core.scheduler.Scheduler",
     "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
-    "EXTENSIONS": {},
-    "FEEDS": {},
-    "ITEM_PIPELINES": {},
-    "SPIDER_MIDDLEWARES": {},
     "TELNETCONSOLE_ENABLED": False,
 }
 
 
-def prepare(settings: BaseSettings, opts: Namespace) -> None:
-    """Change the settings for the command. Call this before the crawler process is created."""
+def prepare(settings: Settings, opts: Namespace) -> None:
+    """Change the settings for the command. Call this before the crawler process is created.
+
+    Raises UsageError for a wrong agent.
+    """
+    for agent in opts.agent:
+        if not is_product_token(agent):
+            cure = f"give the crawler's name alone, as in --agent {product_token(agent) or 'ExampleBot'}"
+            raise UsageError(f"--agent {agent!r} is not a product token; {cure}", print_help=False)
+    # Hide the CRITICAL line about a wrong setting, because the command prints the same error.
+    logger.addFilter(lambda record: record.levelno < logging.CRITICAL)
     for name, value in COMMAND_SETTINGS.items():
         if (settings.getpriority(name) or 0) < SETTINGS_PRIORITIES["cmdline"]:  # else the user has set it with `-s`
             settings.set(name, value, priority="cmdline")
+    if not inside_project():
+        settings.set("ADDONS", WITH_ADDON, priority="default")
     if opts.agent:
         settings.set("ROBOTSTXT_USER_AGENT", opts.agent, priority="cmdline")
     if opts.purpose:
@@ -60,117 +68,105 @@ def prepare(settings: BaseSettings, opts: Namespace) -> None:
         settings.set("REP_PURPOSES_REFUSE", True, priority="cmdline")
 
 
-def execute(given: list[str], opts: Namespace, settings: BaseSettings, process: Any) -> int:
-    """Run the command and return its exit status. Raises ValueError for a wrong agent, setting, spider or file.
+def by_file(given: list[str], opts: Namespace, settings: Settings) -> int:
+    """Judge the URLs by the robots.txt of `--file`, and return the exit status. Nothing is fetched.
 
-    `process` is the crawler process; None if neither a crawl nor a spider is needed.
+    Raises ValueError for a wrong setting, spider or file.
     """
-    for agent in opts.agent:
-        if not is_product_token(agent):
-            is_url = "://" in agent.partition(" ")[0]
-            what = "is a URL, not the name of a crawler" if is_url else "is not a product token"
-            example = (not is_url and product_token(agent)) or "ExampleBot"
-            raise ValueError(f"--agent {agent!r} {what}; give the crawler's name alone, as in --agent {example}")
-    model, arguments = _model(process, opts.spider), arglist_to_dict(opts.arguments)
-    lists = lists_of_urls(given, opts.input)
-    output = Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None)
-    crawl_settings = settings.copy()
-    if model is not None:
-        model.update_settings(crawl_settings)
-    rep = RepSettings.read(crawl_settings)
-    purposes = Purposes.of(rep.purposes, rep.purposes_refuse)
-    profile = CrawlerProfile((), rep, purposes, _not_obeyed(crawl_settings, is_dry_run=rep.dry_run))
-    if opts.file is not None:
-        spider = None
-        if model is not None:
-            crawler = process.create_crawler(command_spider(model))
-            spider = crawler.spidercls.from_crawler(crawler, **arguments)
-        tokens = UserAgent(crawl_settings, spider).product_tokens
-        profile = replace(profile, tokens=tokens, file_name="standard input" if opts.file == "-" else opts.file)
-        body = body_of(opts.file)
-        policy = policy_of_file(body, rep.body_limit)
-        builtin = BuiltinParser(crawl_settings, body) if opts.compare else None
-        output.write_all((_by_file(url, profile, policy, builtin) for url in urls) for urls in lists)
-    else:
-        # Override even `-s`: without the add-on and ROBOTSTXT_OBEY, the crawl would not have our middleware.
-        settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
-        switched_on = {addon: order for addon, order in settings.getdict("ADDONS").items() if order is not None}
-        settings.set("ADDONS", {ADDON: 500, **switched_on}, priority="cmdline")
-        kind = ComparingLookup if opts.compare else Lookup
-        _crawl(process, command_spider(model, kind(lists, output, profile)), arguments)
+    crawler = _crawler(settings, opts.spider)
+    spider = crawler.spidercls.from_crawler(crawler, **arglist_to_dict(opts.arguments))
+    tokens = UserAgent(crawler.settings, spider).product_tokens
+    file_name = "standard input" if opts.file == "-" else opts.file
+    profile = replace(_profile(crawler.settings), tokens=tokens, file_name=file_name)
+    body = body_of(opts.file)
+    # Without any standard input, the command before `|` has failed. But an empty file is a robots.txt without rules.
+    policy = policy_of_file(body, profile.settings.body_limit) if body or opts.file != "-" else None
+    builtin = BuiltinParser(crawler.settings, body) if opts.compare else None
+    output, lists = _output(opts), lists_of_urls(given, opts.input)
+    output.write_all((_by_file(url, profile, policy, builtin) for url in urls) for urls in lists)
     return output.exit_status
 
 
-def _by_file(url: str, profile: CrawlerProfile, policy: RobotsPolicy, builtin: BuiltinParser | None) -> Finding:
-    """Judge a URL by the robots.txt of `--file`. `builtin` is Scrapy's own parser; None without `--compare`."""
-    finding = judged(url, profile, policy)
-    if builtin is None:
-        return finding
-    try:
-        return compared(finding, None if skips_builtin(finding) else builtin.answer(url))
-    except ValueError as exc:  # a parser of another package may reject a URL
-        return Finding(url, profile, str(exc), policy=policy)
+def by_crawl(given: list[str], opts: Namespace, process: Any) -> int:
+    """Judge each URL by its site's robots.txt, which a crawl without pages fetches, and return the exit status.
+
+    `process` is the crawler process. Raises ValueError for a wrong setting, spider or file.
+    """
+    settings, output = process.settings, _output(opts)
+    crawler = _crawler(settings, opts.spider)
+    kind = ComparingLookup if opts.compare else Lookup
+    lookup = kind(lists_of_urls(given, opts.input), output, _profile(crawler.settings))
+    # Override even `-s`: without the add-on and ROBOTSTXT_OBEY, the crawl would not have our middleware.
+    settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
+    switched_on = {addon: order for addon, order in settings.getdict("ADDONS").items() if order is not None}
+    settings.set("ADDONS", {**WITH_ADDON, **switched_on}, priority="cmdline")
+    _crawl(process, crawler, lookup, arglist_to_dict(opts.arguments))
+    return output.exit_status
 
 
-def _model(process: Any, name: str | None) -> type[Spider] | None:
-    """Return the spider class of that name; None if there is no name."""
-    if name is None:
-        return None
-    try:
-        spider: type[Spider] = process.spider_loader.load(name)
-    except KeyError:
-        names = ", ".join(sorted(process.spider_loader.list())) or "none"
-        raise ValueError(f"--spider {name!r}: there is no such spider; spiders: {names}") from None
-    return spider
+def _crawler(settings: Settings, spider_name: str | None) -> Crawler:
+    """Return a crawler that does not run. Its settings are those of a crawl: the spider's and the add-ons' count, too.
+
+    Its spider class is a `CommandSpider`.
+    """
+    spider: Any = CommandSpider
+    if spider_name is not None:
+        loader = get_spider_loader(settings)
+        if spider_name not in loader.list():
+            spiders = ", ".join(sorted(loader.list())) or "none"
+            raise ValueError(f"--spider {spider_name!r}: there is no such spider; spiders: {spiders}")
+        spider = type(spider.__name__, (spider, loader.load(spider_name)), {"name": spider_name})
+    crawler = Crawler(spider, settings)
+    crawler.addons.load_settings(crawler.settings)
+    return crawler
 
 
-def _not_obeyed(settings: BaseSettings, *, is_dry_run: bool) -> str:
+def _profile(settings: Settings) -> CrawlerProfile:
+    """Return the profile of a crawl with these settings, without its product tokens."""
+    rep = RepSettings.read(settings)
+    purposes = Purposes.of(rep.purposes, rep.purposes_refuse)
+    return CrawlerProfile((), rep, purposes, _not_obeyed(settings, is_dry_run=rep.dry_run))
+
+
+def _not_obeyed(settings: Settings, *, is_dry_run: bool) -> str:
     """Return why a crawl does not obey the verdicts; empty if it does. Raises ValueError if ROBOTSTXT_OBEY is wrong."""
-    has_addon = not inside_project() or _has(settings, "ADDONS", ADDON)
-    # Scrapy's default is False, but the add-on changes this default to True.
-    is_set = (settings.getpriority("ROBOTSTXT_OBEY") or 0) > SETTINGS_PRIORITIES["addon"]
-    if not is_obeying(settings) and (is_set or not has_addon):
+    if not is_obeying(settings):
         return "ROBOTSTXT_OBEY is False, so a crawl fetches the page even if it is refused"
-    if not has_addon and not _has(settings, "DOWNLOADER_MIDDLEWARES", "scrapy_rep.RepMiddleware"):
+    orders = settings.getdict("DOWNLOADER_MIDDLEWARES")
+    if not any(issubclass(load_object(path), RepMiddleware) for path, order in orders.items() if order is not None):
         return "ADDONS does not have scrapy_rep.Addon, so Scrapy's own middleware decides"
     return "REP_DRY_RUN is True, so a crawl fetches the page even if it is refused" if is_dry_run else ""
 
 
-def _has(settings: BaseSettings, setting: str, ours: str) -> bool:
-    """Whether the setting enables our component, or a subclass of it."""
-    for component, order in settings.getdict(setting).items():
-        with suppress(Exception):  # a component that cannot be imported is not ours
-            if order is not None and issubclass(load_object(component), load_object(ours)):
-                return True
-    return False
+def _output(opts: Namespace) -> Output:
+    return Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None)
 
 
-def _crawl(process: Any, spider: type[CommandSpider], arguments: dict[str, str]) -> None:
-    """Run the spider's lookup. Raises the ValueError that ended the lookup, or that kept the crawl from starting."""
-    # Hide the middleware's CRITICAL line about a wrong setting, because the command prints the same error.
-    logger.addFilter(lambda record: record.levelno < logging.CRITICAL)
-    crawling = process.crawl(spider, **arguments)
-    process.start()
-    if error := spider.command_lookup.error or _setting_error(crawling):
-        raise error
+def _by_file(url: str, profile: CrawlerProfile, policy: RobotsPolicy | None, builtin: BuiltinParser | None) -> Finding:
+    """Judge a URL by the robots.txt of `--file`.
 
-
-def _setting_error(crawling: Any) -> ValueError | None:
-    """Return our own error about a setting, which kept the crawl from starting. Log any other error of the crawl.
-
-    `crawling` is a Deferred or an asyncio.Task, depending on the class of the crawler process.
+    `policy` is None if there is no robots.txt. `builtin` is Scrapy's own parser; None without `--compare`.
     """
-    error: BaseException | None = None
+    if policy is None:
+        return Finding(url, profile, "standard input is empty, so there is nothing to judge by")
+    try:
+        finding = judged(url, profile, policy)
+        # A parser of another package may reject a URL.
+        return compared(finding, None if skips_builtin(finding) else builtin.answer(url)) if builtin else finding
+    except ValueError as exc:
+        return Finding(url, profile, str(exc))
+
+
+def _crawl(process: Any, crawler: Crawler, lookup: Lookup, arguments: dict[str, str]) -> None:
+    """Run the lookup. Raises our own ValueError that ended the lookup, or kept the crawl from starting."""
+    crawling = process.crawl(crawler.spidercls, command_lookup=lookup, **arguments)
     if isinstance(crawling, Deferred):
-        failures: list[Failure] = []
-        crawling.addErrback(failures.append)
-        error = failures[0].value if failures else None
-    elif crawling.done() and not crawling.cancelled():
-        error = crawling.exception()
-    if error is None:
-        return None
-    *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
-    if isinstance(error, ValueError) and frame.f_globals["__name__"].startswith("scrapy_rep."):
-        return error
-    logger.error("The crawl could not start", exc_info=error)
-    return None
+        crawling.addErrback(lambda failure: lookup.errors.append(failure.value))
+    else:  # an asyncio.Task
+        crawling.add_done_callback(lambda task: lookup.errors.append(None if task.cancelled() else task.exception()))
+    process.start()
+    for error in filter(None, lookup.errors):
+        *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
+        if isinstance(error, ValueError) and frame.f_globals["__name__"].startswith("scrapy_rep."):
+            raise error
+        logger.error("The crawl failed", exc_info=error)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from scrapy.settings import BaseSettings
 
-from scrapy_rep.commands.urls import check_host, is_without_robots
+from scrapy_rep.commands.urls import check_host, is_without_robots, with_scheme
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
@@ -18,7 +18,7 @@ from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import DecidingLine, Verdict
 from scrapy_rep.protocol.words import OF_GROUP, READ_AS, AccessResult, VerdictReason
 from scrapy_rep.settings import MAX_BODY, RepSettings
-from scrapy_rep.usage.preferences import Purposes
+from scrapy_rep.usage.preferences import Purposes, UsageVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class CrawlerProfile:
     file_name: str = ""
     """The name of the file that `--file` gives as the robots.txt for all URLs; empty without `--file`."""
 
-    def verdict(self, policy: RobotsPolicy, url: str) -> Verdict:
-        """Return the verdict for a URL or a path. Raises ValueError with the reason if there is no verdict."""
-        verdict = policy.verdict(url, self.tokens)
-        with suppress(ImportError):  # without the extra `usage`, a crawl has no purposes
-            return self.purposes.judge(verdict, policy.robots, url, self.tokens)
+    def with_usage(self, verdict: Verdict, robots: RobotsTxt | None, url: str) -> Verdict:
+        """Return the verdict with the usage preferences in robots.txt. In a crawl with purposes, the gate adds them."""
+        if not isinstance(verdict, UsageVerdict):
+            with suppress(ImportError):  # without the extra `usage`, a crawl has no purposes
+                return self.purposes.judge(verdict, robots, url, self.tokens)
         return verdict
 
 
@@ -62,8 +62,8 @@ class Finding:
     url: str
     """The URL as the user wrote it."""
     profile: CrawlerProfile = CrawlerProfile()
-    error: str = ""
-    """Why there is no verdict; empty if there is one."""
+    error: str | None = None
+    """Why there is no verdict; None if there is one."""
     verdict: Verdict | None = None
     policy: RobotsPolicy | None = None
     """The policy of the file that `--file` names, or else of the origin's robots.txt. Without `--file`, it is None if
@@ -76,9 +76,9 @@ class Finding:
     """The answer of Scrapy's own middleware; None without `--compare`, and if there is no verdict."""
 
     @property
-    def allowed(self) -> bool | None:
-        """Whether the URL may be fetched; None if there is no verdict."""
-        return self.verdict.allowed if self.verdict is not None else None
+    def judged_url(self) -> str:
+        """The URL that was judged: `https://HOST/` if the user wrote a host."""
+        return with_scheme(self.url)
 
     @property
     def robots(self) -> RobotsTxt | None:
@@ -102,11 +102,6 @@ class Finding:
         return self.robots.crawl_delay(self.profile.tokens) if self.robots is not None else None
 
     @property
-    def deciding(self) -> DecidingLine | None:
-        """The line of robots.txt, or the header, that decides; None if none does."""
-        return self.verdict.decided_by if self.verdict is not None else None
-
-    @property
     def word(self) -> str:
         if self.verdict is not None:
             return "allowed" if self.verdict.allowed else "refused"
@@ -115,16 +110,18 @@ class Finding:
     @property
     def why(self) -> str:
         """The rule or the reason behind the verdict, with its source; or why there is no verdict."""
-        verdict, deciding = self.verdict, self.deciding
+        verdict = self.verdict
         if verdict is None:
-            return printable(self.error, MAX_RULE)
-        token = verdict.product_token
+            return printable(self.error or "", MAX_RULE)
+        token, deciding = verdict.product_token, verdict.decided_by
         group = OF_GROUP.format(token=token) if token is not None else "for every crawler"
+        taken_for = f"taken for {self.judged_url}: " if self.judged_url != self.url else ""
         if deciding is None:
-            return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
+            by = group if verdict.reason is VerdictReason.NO_RULE else verdict.source
+            return f"{taken_for}{verdict.words} ({by})"
         purpose = f"for the purpose {verdict.purpose!r} " if verdict.purpose is not None else ""
         read_as = READ_AS.format(url=printable(verdict.read_as)) if verdict.read_as else ""
-        return f"{purpose}by {line_in_words(deciding)} ({group}){read_as}"
+        return f"{taken_for}{purpose}by {line_in_words(deciding)} ({group}){read_as}"
 
 
 def policy_of_file(body: bytes, limit: int = PARSING_LIMIT) -> RobotsPolicy:
@@ -139,9 +136,10 @@ def judged(url: str, profile: CrawlerProfile, policy: RobotsPolicy) -> Finding:
         return Finding(url, profile, verdict=Verdict(True, VerdictReason.NOT_SUBJECT), policy=policy)
     try:
         check_host(url)
-        return Finding(url, profile, verdict=profile.verdict(policy, url), policy=policy)
+        verdict = profile.with_usage(policy.verdict(url, profile.tokens), policy.robots, url)
     except ValueError as exc:
-        return Finding(url, profile, str(exc), policy=policy)
+        return Finding(url, profile, str(exc))
+    return Finding(url, profile, verdict=verdict, policy=policy)
 
 
 def line_in_words(line: DecidingLine) -> str:

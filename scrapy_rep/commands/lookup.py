@@ -18,7 +18,7 @@ from twisted.internet.defer import Deferred, DeferredQueue
 
 from scrapy_rep.commands.findings import CrawlerProfile, Finding
 from scrapy_rep.commands.output import Output
-from scrapy_rep.commands.urls import check_host, cure_of
+from scrapy_rep.commands.urls import check_host, cure_of, with_scheme
 from scrapy_rep.deferreds import OwnThread
 from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.protocol.answer import Answer
@@ -43,41 +43,35 @@ class CommandSpider(Spider):
 
     name = "robots"
     closed = None  # the spider's own method may report a crawl, and there was none
-
     command_lookup: Lookup
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+    def from_crawler(cls, crawler: Crawler, *args: Any, command_lookup: Any = None, **kwargs: Any) -> Self:
         """Raises ValueError if an argument is missing or unknown."""
         try:
-            return super().from_crawler(crawler, *args, **kwargs)
+            spider = super().from_crawler(crawler, *args, **kwargs)
         except TypeError as exc:
             raise ValueError(f"--spider {cls.name!r}: {exc}; give its arguments as in -a NAME=VALUE") from exc
+        spider.command_lookup = command_lookup
+        return spider
 
     async def start(self) -> AsyncIterator[Any]:
         try:
             await self.command_lookup.run(self.crawler)
         except ValueError as exc:
-            self.command_lookup.error = exc
+            self.command_lookup.errors.append(exc)
         # A spider of a queue would begin its requests now, and keep the crawl open.
         self.crawler.signals.disconnect_all(spider_idle)
         return
         yield  # makes this method a generator
 
 
-def command_spider(model: type[Spider] | None, lookup: Lookup | None = None) -> type[CommandSpider]:
-    """Return the class of a spider that runs the lookup. It is a subclass of `model`, the spider of `--spider`."""
-    bases = (CommandSpider,) if model is None else (CommandSpider, model)
-    return type(CommandSpider.__name__, bases, {"name": (model or CommandSpider).name, "command_lookup": lookup})
-
-
 class Lookup:
     """Judges lists of URLs, and writes the findings. Each robots.txt is fetched as a crawl would fetch it."""
 
-    error: ValueError | None = None
-    """The error that ended the lookup early; None if there was no error."""
-
     def __init__(self, lists: Iterable[list[str]], output: Output, profile: CrawlerProfile) -> None:
+        self.errors: list[Any] = []
+        """The exceptions that ended the lookup, or the crawl."""
         self._lists = lists
         self._output = output
         self._profile = profile
@@ -88,17 +82,13 @@ class Lookup:
         self._answers: defaultdict[Request, list[Answer]] = defaultdict(list)
 
     async def run(self, crawler: Crawler) -> None:
-        """Write the findings. Raises ValueError with the reason if this is impossible."""
+        """Write the findings in the order of the URLs. At the same time, read more URLs and begin their lookups.
+
+        Raises ValueError with the reason if this is impossible.
+        """
         self._gate = RepMiddleware.of(crawler).gate
         self._profile = replace(self._profile, tokens=self._gate.user_agent.product_tokens)
         crawler.signals.connect(self._robots_response, signal=robots_response)
-        await self.write_findings()
-
-    def _robots_response(self, answer: Answer, request: Request) -> None:
-        self._answers[request].append(answer)
-
-    async def write_findings(self) -> None:
-        """Write the findings in the order of the URLs. At the same time, read more URLs and begin their lookups."""
         reading = deferred_from_coro(self._begin_lists())
         try:
             while (begun := await maybe_deferred_to_future(self._begun.get())) is not None:
@@ -112,6 +102,9 @@ class Lookup:
             await maybe_deferred_to_future(reading)
         self._output.finish()
 
+    def _robots_response(self, answer: Answer, request: Request) -> None:
+        self._answers[request].append(answer)
+
     async def _begin_lists(self) -> None:
         lists, thread = iter(self._lists), OwnThread()
         try:
@@ -119,7 +112,7 @@ class Lookup:
                 # Look up only the first URL of each origin now. The others follow when its robots.txt is known.
                 first: dict[Origin | None, str] = {}
                 for url in urls:
-                    first.setdefault(Origin.of(url), url)
+                    first.setdefault(Origin.of(with_scheme(url)), url)
                 lookups = {url: deferred_from_coro(self._find(url)) for url in first.values()}
                 self._begun.put([(url, lookups.pop(url, None)) for url in urls])
                 self._unwritten += len(urls)
@@ -132,7 +125,7 @@ class Lookup:
     async def _result(self, lookup: Deferred[Finding], url: str) -> Finding:
         """Return the result of the URL's lookup. On a terminal, show that the command waits."""
         self._output.flush()
-        showing = create_looping_call(self._output.show_waiting, str(Origin.of(url)), time.monotonic())
+        showing = create_looping_call(self._output.show_waiting, str(Origin.of(with_scheme(url))), time.monotonic())
         showing.start(SHOW_EVERY, now=False)
         try:
             return await maybe_deferred_to_future(lookup)
@@ -140,20 +133,20 @@ class Lookup:
             showing.stop()
 
     async def _find(self, url: str) -> Finding:
+        finding = Finding(url, self._profile)
         try:
-            request = Request(url)
-            check_host(url)
-        except ValueError as exc:
-            return Finding(url, self._profile, f"{exc}{cure_of(url)}")
-        try:
+            request = Request(finding.judged_url)
+            check_host(finding.judged_url)
             policy = await self._gate.wait_for_policy(request)
+        except ValueError as exc:
+            return replace(finding, error=f"{exc}{cure_of(url)}")
         except IgnoreRequest as exc:
-            return Finding(url, self._profile, str(exc))
-        if policy is None:
-            return Finding(url, self._profile, verdict=self._gate.verdict_on(request, None))
-        last = policy.entry.last
-        if policy.access is AccessResult.UNREACHABLE and last.is_fault:
-            error = f"robots.txt could not be fetched, because a component of the crawl failed: {last.reason}"
-            return Finding(url, self._profile, error)
-        verdict, answers = self._profile.verdict(policy, request.url), tuple(self._answers.pop(request, ()))
-        return Finding(url, self._profile, verdict=verdict, policy=policy, answers=answers, now=self._gate.now())
+            return replace(finding, error=str(exc))
+        if policy is not None and policy.access is AccessResult.UNREACHABLE and policy.entry.last.is_fault:
+            reason = policy.entry.last.reason
+            error = f"robots.txt could not be fetched, because a component of the crawl failed: {reason}"
+            return replace(finding, error=error)
+        verdict, answers = self._gate.verdict_on(request, policy), tuple(self._answers.pop(request, ()))
+        if policy is not None:
+            verdict = self._profile.with_usage(verdict, policy.robots, request.url)
+        return replace(finding, verdict=verdict, policy=policy, answers=answers, now=self._gate.now())

@@ -21,24 +21,32 @@ from scrapy_rep.clock import duration
 from scrapy_rep.commands.findings import Finding, line_in_words
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.foreign_text import printable, text_of
+from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
+from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.syntax import Directive
 from scrapy_rep.protocol.words import OF_GROUP, AccessResult, VerdictReason, counted
 from scrapy_rep.usage import POLICY_TOKENS, PREFERENCE_WORDS
-from scrapy_rep.usage.preferences import Usage, usage_in
+from scrapy_rep.usage.preferences import NEVER_REFUSED, Usage, usage_in
 from scrapy_rep.usage.statements import ignored_statements
 
 ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; Scrapy uses 2 for wrong usage of any command
 
-# The words of `Finding.word`, in the order of the summary.
-COUNTED = ("allowed", "refused", "can't tell")
+GREEN, RED, YELLOW, BOLD = "32", "31", "33", "1"
+COLOURS = {"allowed": GREEN, "refused": RED, "can't tell": YELLOW}  # of `Finding.word`, in the order of the summary
+
+# `--json`
+MAX_IGNORED = 1_000  # ignored lines; a hostile file has a hundred thousand
+JSON_KEYS = (
+    *("url", "allowed", "reason", "obeyed", "line", "rule", "group", "product_tokens", "robots_url", "final_url"),
+    *("hops", "answer", "access", "source", "age", "good_for", "crawl_delay", "usage", "sitemaps", "ignored"),
+    *("ignored_count", "error"),
+)
 MAX_FILES = 10_000  # robots.txt files of which `--json` remembers that it has written their lines
 
 # The text for people.
-MAX_NAMED = 10  # how many sitemaps or ignored lines are shown; the JSON has all of them
+MAX_NAMED = 10  # how many sitemaps or ignored lines are shown
 LABEL = 13  # width of the label before each row, in columns
-NO_ROBOTS_TXT_APPLIES = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)
-GREEN, RED, YELLOW, BOLD = "32", "31", "33", "1"
 
 # `--show`
 GROUP_KEYS = {directive.key for directive in Directive} - {Directive.SITEMAP.key}
@@ -49,57 +57,48 @@ class Output:
     def __init__(self, *, as_objects: bool = False, show: str | None = None, is_list: bool = False) -> None:
         """- `as_objects`: write JSON objects.
         - `show`: as for `as_text`.
-        - `is_list`: there may be many URLs. Write one line for each, and a summary to standard error: at the end, and
-          on a terminal also while the command runs.
+        - `is_list`: there may be many URLs. Without `show`, write one line for each. Write a summary to standard error:
+          at the end, and on a terminal also while the command runs.
 
         Raises ValueError if standard output is closed.
         """
-        self._as_objects = as_objects
-        self._show = show
-        self._is_list = is_list
+        self._as_objects, self._show, self._is_list = as_objects, show, is_list
         if sys.stdout is None:
             raise ValueError("standard output is closed; redirect it to /dev/null instead")
         self._colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
         self._began = time.monotonic()
         self._texts: list[str] = []
-        self._files: LocalCache[tuple[str, int], None] = LocalCache(limit=MAX_FILES)
-        self._written = self._unreachable = self._not_as_builtin = 0
+        self._files: LocalCache[int, None] = LocalCache(limit=MAX_FILES)
+        self._unreachable = self._not_as_builtin = 0
         self._counts: Counter[str] = Counter()
-        self._is_complete = False
+        self.exit_status = COULD_NOT_TELL
+        """The exit status. `finish` sets it, because the crawl may fail to start, or end early."""
         self.is_closed = False
         """Whether standard output can no longer be written, for example because `head` has closed it."""
         # A robots.txt may contain any character, and the encoding of a terminal or file may lack some of them.
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="backslashreplace")
 
-    @property
-    def exit_status(self) -> int:
-        """The exit status. Before `finish`, it is COULD_NOT_TELL, because the crawl may fail to start, or end early."""
-        if not self._is_complete or self._unreachable or self._counts["can't tell"]:
-            return COULD_NOT_TELL
-        return SOME_REFUSED if self._counts["refused"] else ALL_ALLOWED
-
     def write(self, finding: Finding) -> None:
-        """Count the finding, if it is for a URL of the user. The next `flush` writes it."""
+        """Count the finding. The next `flush` writes it."""
         verdict = finding.verdict
         self._counts[finding.word] += 1
         is_unreachable = verdict is not None and verdict.reason is VerdictReason.UNREACHABLE
-        self._unreachable += is_unreachable and not finding.allowed
+        self._unreachable += is_unreachable and finding.word == "refused"
         self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
         if self._as_objects:
-            text = json.dumps(as_json(finding, show=self._show is not None, with_lines=self._is_new_file(finding)))
-        elif self._is_list:
+            about_file = file_as_json(finding, show=self._show is not None) if self._is_new_file(finding) else {}
+            text = json.dumps(as_json(finding) | about_file)
+        elif self._is_list and self._show is None:
             text = as_line(finding)
         else:
-            text = ("\n" if self._written else "") + as_text(finding, colour=self._colour, show=self._show)
-        self._written += 1
+            is_first = self._counts.total() == 1
+            text = ("" if is_first else "\n") + as_text(finding, colour=self._colour, show=self._show)
         self._texts.append(text)
 
     def _is_new_file(self, finding: Finding) -> bool:
         """Whether no earlier object has the lines of this robots.txt."""
-        if finding.policy is None or finding.robots is None:
-            return True
-        file = finding.policy.entry.robots_url, hash(finding.robots.octets)
+        file = hash((finding.info and finding.info.policy.entry.robots_url, finding.robots and finding.robots.octets))
         is_new = file not in self._files
         self._files[file] = None
         return is_new
@@ -144,7 +143,8 @@ class Output:
     def finish(self) -> None:
         """Write the last findings, and for a list the summary."""
         self.flush()
-        self._is_complete = True
+        if self._counts and not self._unreachable and not self._counts["can't tell"]:
+            self.exit_status = SOME_REFUSED if self._counts["refused"] else ALL_ALLOWED
         if self._is_list and sys.stderr is not None:
             self._show_progress("")
             print(self._summary(), file=sys.stderr)
@@ -155,13 +155,15 @@ class Output:
             print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _summary(self) -> str:
-        words = {word: f"{self._counts[word]:,} {word}" for word in COUNTED if self._counts[word]}
+        number = self._counts.total()
+        if not number:
+            return "0 URLs: there is nothing to judge"
+        words = {word: f"{self._counts[word]:,} {word}" for word in COLOURS if self._counts[word]}
         if self._unreachable:
             words["refused"] += f" ({self._unreachable:,} of them because robots.txt is unreachable)"
-        parts = [", ".join(words.values()) or "nothing to answer"]
+        parts = [", ".join(words.values())]
         if self._not_as_builtin:
             parts.append(f"Scrapy's own middleware would answer {self._not_as_builtin:,} differently")
-        number = self._counts.total()
         parts.append(f"{number / max(time.monotonic() - self._began, 1e-3):,.0f} a second")
         return f"{counted(number, 'URL')}: {'; '.join(parts)}"
 
@@ -171,42 +173,46 @@ def _ignored(robots: RobotsTxt) -> list[Ignored]:
     return sorted((*robots.ignored, *ignored_statements(robots.octets)), key=lambda ignored: ignored.line)
 
 
-def as_json(finding: Finding, *, show: bool = False, with_lines: bool = True) -> dict[str, Any]:
-    """Return the JSON object for `--json` (docs/command.md), with null for what is unknown.
+def as_json(finding: Finding) -> dict[str, Any]:
+    """Return the JSON object for `--json` (docs/command.md), with null for what is unknown, or is in `file_as_json`."""
+    profile, verdict, info, usage = finding.profile, finding.verdict, finding.info, usage_in(finding.verdict)
+    found: dict[str, Any] = {"url": finding.url, "obeyed": not profile.not_obeyed, "error": finding.error}
+    found["product_tokens"] = list(profile.tokens)
+    found["hops"] = [
+        {"url": each.url, "answer": each.reason, "location": each.location or each.malformed_location or None}
+        for each in finding.answers
+    ]
+    found["usage"] = [_usage_as_json(usage, category) for category in usage]
+    found["crawl_delay"] = finding.crawl_delay
+    if verdict is not None:
+        found |= {"allowed": verdict.allowed, "reason": verdict.reason.value, "group": verdict.product_token}
+        if verdict.decided_by is not None:
+            found |= {"line": verdict.decided_by.line, "rule": str(verdict.decided_by)}
+    if info is not None:
+        found |= {
+            "robots_url": info.policy.entry.robots_url,
+            "final_url": info.last.url or None,
+            "answer": info.last.reason,
+        }
+        found |= {"access": info.last.access.value, "source": info.meaning(profile.settings.status_policy)[1]}
+        found["good_for"] = round(max(info.fetch_again_at - finding.now, 0.0), 3)
+        if info.received_at is not None:
+            found["age"] = round(max(finding.now - info.received_at, 0.0), 3)
+    if finding.compared is not None:
+        found["scrapy"] = asdict(finding.compared)
+    return dict.fromkeys(JSON_KEYS) | found
 
-    `show` adds the file. Without `with_lines`, the lines that do not depend on the URL are null.
-    """
-    verdict, robots, info, deciding = finding.verdict, finding.robots, finding.info, finding.deciding
-    usage, file = usage_in(verdict), robots or RobotsTxt(b"")
-    received_at = info.received_at if info is not None else None
-    return {
-        "url": finding.url,
-        "allowed": finding.allowed,
-        "reason": verdict.reason.value if verdict is not None else None,
-        "obeyed": not finding.profile.not_obeyed,
-        "line": deciding.line if deciding is not None else None,
-        "rule": str(deciding) if deciding is not None else None,
-        "group": verdict.product_token if verdict is not None else None,
-        "product_tokens": list(finding.profile.tokens),
-        "robots_url": info.robots_url if info is not None else None,
-        "final_url": (info.url or None) if info is not None else None,
-        "hops": [
-            {"url": a.url, "answer": a.reason or "no answer", "location": a.location or a.malformed_location or None}
-            for a in finding.answers
-        ],
-        "answer": info.answer if info is not None else None,
-        "access": info.access.value if info is not None else None,
-        "source": info.meaning(finding.profile.settings.status_policy)[1] if info is not None else None,
-        "age": round(max(finding.now - received_at, 0.0), 3) if received_at is not None else None,
-        "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
-        "crawl_delay": finding.crawl_delay,
-        "usage": [_usage_as_json(usage, category) for category in usage],
-        "sitemaps": list(file.sitemaps) if with_lines else None,
-        "ignored": [asdict(ignored) for ignored in _ignored(file)] if with_lines else None,
-        "error": finding.error or None,
-        **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
-        **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),
+
+def file_as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
+    """Return the part of the JSON object that is the same for all URLs of a robots.txt. `show` adds the file."""
+    robots = finding.robots or RobotsTxt(b"")
+    ignored = _ignored(robots)
+    found = {
+        "sitemaps": list(robots.sitemaps),
+        "ignored": [asdict(each) for each in ignored[:MAX_IGNORED]],
+        "ignored_count": len(ignored),
     }
+    return found | ({"robots_txt": robots.octets.decode("utf-8", "replace")} if show else {})
 
 
 def _usage_as_json(usage: Usage, category: str) -> dict[str, Any]:
@@ -234,8 +240,8 @@ def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) 
     lines = [_painted(printable(finding.url, None), BOLD, colour)]
     lines += (f"  {label:<{LABEL}}{words}" for label, words in _rows(finding, colour))
     robots, verdict = finding.robots, finding.verdict
-    if show and robots is not None and verdict is not None and verdict.reason not in NO_ROBOTS_TXT_APPLIES:
-        line = finding.deciding.line if finding.deciding is not None else None
+    if show and robots is not None and verdict is not None and verdict.reason not in NEVER_REFUSED:
+        line = verdict.decided_by.line if verdict.decided_by is not None else None
         shown = listing(robots, verdict.product_token, line, whole=show == "all")
         lines += (_painted(text, {">": YELLOW, "|": BOLD}.get(text[:1], ""), colour) for text in ("", *shown))
     return "\n".join(line.rstrip() for line in lines)
@@ -247,43 +253,45 @@ def _painted(text: str, code: str, colour: bool) -> str:
 
 def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
     """Yield the label and the words of each row. The label is empty if the row continues the row above."""
-    profile, info = finding.profile, finding.info
-    code = RED if finding.allowed is False else GREEN if finding.allowed else YELLOW
-    yield _painted(f"{finding.word:<{LABEL}}", code, colour), finding.why
+    profile, verdict = finding.profile, finding.verdict
+    yield _painted(f"{finding.word:<{LABEL}}", COLOURS[finding.word], colour), finding.why
     if finding.compared is not None:
         yield "Scrapy's own", finding.compared.words
-    is_without = finding.verdict is not None and finding.verdict.reason in NO_ROBOTS_TXT_APPLIES
-    if is_without or (finding.verdict is None and info is None):
+    if verdict is None:
+        return
+    if verdict.reason in NEVER_REFUSED:
+        if is_robots_txt(finding.url) and (origin := Origin.of(finding.url)):
+            yield "", f"to see the file: scrapy robots --show=all {origin}/"
         return
     if profile.not_obeyed:
         yield "not obeyed", profile.not_obeyed
     yield "crawler", " or ".join(map(printable, profile.tokens)) or "no name, so only the groups of '*' apply"
     if profile.file_name:
         yield "robots.txt", printable(profile.file_name, None)
-    if info is not None:
-        yield from _origin_rows(finding, info)
+    if finding.info is not None:
+        yield from _origin_rows(finding, finding.info)
     if finding.robots is not None:
         yield from _file_rows(finding, finding.robots)
 
 
 def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]]:
-    yield "robots.txt", printable(info.robots_url)
+    yield "robots.txt", printable(info.policy.entry.robots_url)
     for answer in finding.answers:
         if answer.access is AccessResult.REDIRECT and answer.location is not None:
             yield "", f"{printable(answer.reason)} -> {printable(answer.location)}"
-    if not finding.answers and info.url not in {"", info.robots_url}:
-        yield "", f"-> {printable(info.url)}"
+    if not finding.answers and info.last.url not in {"", info.policy.entry.robots_url}:
+        yield "", f"-> {printable(info.last.url)}"
     words, source = info.meaning(finding.profile.settings.status_policy)
-    is_none = info.access is AccessResult.UNAVAILABLE and info.failing_since is None
-    counts_as = "no robots.txt, so" if is_none else f"{info.access.value},"
-    yield "answer", f"{printable(info.answer)}: {counts_as} {words} ({source})"
+    is_none = info.last.access is AccessResult.UNAVAILABLE and info.failing_since is None
+    counts_as = "no robots.txt, so" if is_none else f"{info.last.access.value},"
+    yield "answer", f"{printable(info.last.reason)}: {counts_as} {words} ({source})"
     left = duration(max(round(info.fetch_again_at - finding.now), 0))
     age = round(finding.now - info.received_at) if info.received_at is not None else 0
     fetched = f"fetched {duration(age)} ago" if age > 0 else "fetched just now"
     if info.failing_since is None:
         yield "valid for", f"{left}, {fetched}"
     else:
-        rules = f"; rules {fetched}" if info.robots is not None else ""
+        rules = f"; rules {fetched}" if info.policy.robots is not None else ""
         failing = duration(max(round(finding.now - info.failing_since), 0))
         yield "next fetch", f"in {left}; unreachable for {failing}{rules}"
 
@@ -307,7 +315,7 @@ def _usage_in_words(finding: Finding) -> list[str]:
     The list is empty without a verdict, and for a page that is refused for another reason than a purpose.
     """
     usage = usage_in(finding.verdict)
-    asked = finding.profile.purposes.categories if finding.allowed or usage else ()
+    asked = finding.profile.purposes.categories if finding.word == "allowed" or usage else ()
     texts: list[str] = []
     for category in dict.fromkeys((*usage, *asked)):
         stated = usage.deciding(category)
@@ -322,7 +330,7 @@ def _many(label: str, items: Sequence[str]) -> Iterator[tuple[str, str]]:
     for number, item in enumerate(items[:MAX_NAMED]):
         yield "" if number else label, item
     if len(items) > MAX_NAMED:
-        yield "", f"and {len(items) - MAX_NAMED} more; --json prints all"
+        yield "", f"and {len(items) - MAX_NAMED:,} more; see --json"
 
 
 def listing(robots: RobotsTxt, product_token: str | None, deciding: int | None, *, whole: bool) -> Iterator[str]:
@@ -354,9 +362,8 @@ def listing(robots: RobotsTxt, product_token: str | None, deciding: int | None, 
 
 def obeyed_lines(robots: RobotsTxt, product_token: str | None) -> set[int]:
     """Return the numbers of the lines of each group that is obeyed, from the group's first record to its last."""
-    token, records, obeyed = (product_token or "").lower(), robots.records, set[int]()
-    for number, group in enumerate(robots.groups):
-        if token in group.product_tokens:
-            lines = [record.line for record in records if record.group == number and record.key in GROUP_KEYS]
-            obeyed.update(range(lines[0], lines[-1] + 1))
-    return obeyed
+    token, groups, spans = (product_token or "").lower(), robots.groups, dict[int, list[int]]()
+    for record in robots.records:
+        if record.group is not None and record.key in GROUP_KEYS and token in groups[record.group].product_tokens:
+            spans.setdefault(record.group, []).append(record.line)
+    return {line for lines in spans.values() for line in range(lines[0], lines[-1] + 1)}

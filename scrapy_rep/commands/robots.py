@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from scrapy.settings import Settings
 
-OTHER_NAMES = {"--urls": "--input", "--list": "--input", "--user-agent": "--agent", "--robots": "--file"}
+_OTHER_NAMES = {"--urls": "--input", "--list": "--input", "--user-agent": "--agent", "--robots": "--file"}
+MEANT = {other: f"; did you mean {ours}?" for other, ours in _OTHER_NAMES.items()}
 
 
 class Command(ScrapyCommand):
@@ -55,36 +56,35 @@ class Command(ScrapyCommand):
         from scrapy_rep.commands.execute import prepare  # noqa: PLC0415 - see above
 
         super().process_options(args, opts)
-        if args == ["-"]:
-            args.clear()
+        if "-" in args:
+            args.remove("-")
             opts.input = opts.input or "-"
         if wrong := _wrong(args, opts):
             raise UsageError(wrong, print_help=False)
-        self.requires_crawler_process = opts.spider is not None or opts.file is None
+        self.requires_crawler_process = opts.file is None
         prepare(cast("Settings", self.settings), opts)
 
     def run(self, args: list[str], opts: Namespace) -> None:
-        from scrapy_rep.commands.execute import execute  # noqa: PLC0415 - see above
+        from scrapy_rep.commands.execute import by_crawl, by_file  # noqa: PLC0415 - see above
 
         try:
-            self.exitcode = execute(args, opts, cast("Settings", self.settings), self.crawler_process)
+            if opts.file is not None:
+                self.exitcode = by_file(args, opts, cast("Settings", self.settings))
+            else:
+                self.exitcode = by_crawl(args, opts, self.crawler_process)
         except ValueError as exc:  # its message names the cure
             raise UsageError(str(exc), print_help=False) from None
 
 
 def _wrong(urls: list[str], opts: Namespace) -> str:
     """Return what is wrong with the options or the URLs; empty if nothing is wrong."""
-    given = {name for name, value in vars(opts).items() if value not in (None, False, [])}
-    unknown = " ".join(url for url in urls if url.startswith("-"))
-    meant = next((f"; did you mean {ours}?" for other, ours in OTHER_NAMES.items() if other in unknown), "")
+    unknown = next((url for url in urls if url.startswith("-")), "")
     checks = (
-        ({"show", "input"} <= given, "give --show or --input, not both"),
         (opts.arguments and opts.spider is None, "-a needs --spider"),
-        *((wrong, f"-a {wrong!r}: give NAME=VALUE") for wrong in opts.arguments if "=" not in wrong),
-        (unknown == "-", "give URLs or '-', not both"),
-        (unknown, f"unknown options: {unknown}{meant}"),
-        (urls and "input" in given, "give URLs or --input, not both"),
+        *(("=" not in argument, f"-a {argument!r}: give NAME=VALUE") for argument in opts.arguments),
+        (unknown, f"unknown option: {unknown}{MEANT.get(unknown.partition('=')[0], '')}"),
+        (urls and opts.input, "give URLs, or a list of URLs ('-' or --input), not both"),
         (opts.input == opts.file == "-", "read either the URLs or robots.txt from standard input, not both"),
-        (not urls and "input" not in given, "give a URL, or '-' to read URLs from standard input"),
+        (not urls and not opts.input, "give a URL, or '-' to read URLs from standard input"),
     )
     return next((message for is_wrong, message in checks if is_wrong), "")

@@ -12,6 +12,7 @@ from io import FileIO
 from scrapy_rep.protocol.origin import WITHOUT_ROBOTS, Origin
 
 _WITH_HOST = re.compile(r"(?i:https?):|[^/?#:]+://")
+_HOST = re.compile(r"[^/:@?#\s]+\.[^/:@?#\s]+(?::[0-9]+)?")
 _LIKE_A_HOST = re.compile(r"[^/:@\s]+(?::[0-9]+)?(?:/|$)")
 CHUNK = 65_536  # bytes
 MAX_LINE = 1_048_576  # bytes
@@ -20,8 +21,8 @@ MAX_LINE = 1_048_576  # bytes
 def lists_of_urls(given: list[str], file: str | None) -> Iterable[list[str]]:
     """Return the URLs in `file`, one per line, or else those in `given`. `-` is standard input.
 
-    They come in lists. From a pipe, each list is available as soon as its lines have arrived. The iterator raises
-    ValueError if the file cannot be read, or a line is too long for a URL.
+    Empty lines and comments (`#`) are skipped. The URLs come in lists. From a pipe, each list is available as soon as
+    its lines have arrived. The iterator raises ValueError if the file cannot be read, or a line is too long for a URL.
     """
     if file is None:
         return [given] if given else []
@@ -43,7 +44,8 @@ def _urls_in(lines: bytes) -> list[str]:
     # Accept any octets, as Python does in command-line arguments.
     text = lines.decode("utf-8", "surrogateescape")
     # A file may begin with a byte order mark.
-    return [url for line in text.split("\n") if (url := line.removeprefix("\ufeff").strip())]
+    urls = (line.removeprefix("\ufeff").strip() for line in text.split("\n"))
+    return [url for url in urls if url and not url.startswith("#")]
 
 
 def body_of(file: str) -> bytes:
@@ -74,6 +76,11 @@ def check_host(url: str) -> None:
     """Raise ValueError if the URL is empty, or its scheme or host is wrong, as in `http://`. A path passes."""
     if not url.strip() or (_WITH_HOST.match(url) and Origin.of(url) is None and not is_without_robots(url)):
         raise ValueError(f"{url!r} has no valid scheme and host")
+
+
+def with_scheme(text: str) -> str:
+    """Return `https://HOST/` for a host alone, such as `example.com`; any other text as it is."""
+    return f"https://{text}/" if _HOST.fullmatch(text) and not os.path.isfile(text) else text
 
 
 def cure_of(url: str) -> str:

@@ -17,6 +17,7 @@ from scrapy import signals
 from scrapy_rep.clock import duration
 from scrapy_rep.exceptions import explanation
 from scrapy_rep.extensions import Extension
+from scrapy_rep.meta import DONT_OBEY
 from scrapy_rep.origin_info import LastResult, OriginInfo
 from scrapy_rep.protocol import words
 from scrapy_rep.protocol.answer import Answer
@@ -25,9 +26,10 @@ from scrapy_rep.protocol.status_policy import MARKUP
 from scrapy_rep.protocol.words import AccessResult, OriginKind, counted
 from scrapy_rep.settings import MAX_BODY
 from scrapy_rep.signals import robots_known, robots_response
+from scrapy_rep.stats import EXEMPTED, RESPONSES
 
 # What exempts requests from robots.txt -> the stat that counts them.
-EXEMPT_BY = {"dont_obey_robotstxt": "rep/exempt/dont_obey_robotstxt", "REP_EXEMPT": "rep/exempt/setting"}
+EXEMPT_BY = {DONT_OBEY: EXEMPTED.format(DONT_OBEY), "REP_EXEMPT": EXEMPTED.format("setting")}
 MAX_CAUSES = 5  # causes in the log line for each kind of origin
 
 
@@ -48,7 +50,7 @@ class OriginsLog(Extension):
             self._stats.inc_value(stat, -1)
         for stat in result.stats:
             self._stats.inc_value(stat)
-        if info.robots is not None and info.robots.truncated and self._is_first("too long"):
+        if info.policy.robots is not None and info.policy.robots.truncated and self._is_first("too long"):
             self._log.warning(
                 "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
                 " they forbid may be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %(more)s reads ten times as much. The"
@@ -60,7 +62,7 @@ class OriginsLog(Extension):
                 },
             )
         if info.kind is OriginKind.WITHOUT_RULES:
-            is_first_page = info.sign == MARKUP and self._is_first("a page of HTML")
+            is_first_page = info.last.sign == MARKUP and self._is_first("a page of HTML")
             self._log.log(
                 logging.INFO if is_first_page else logging.DEBUG,
                 "%(url)s: %(why)s, so everything is allowed",
@@ -115,7 +117,7 @@ class OriginsLog(Extension):
         refusals = self._gate.refusals
         stat = self._stats.get_value
         refused = refusals.counts.total()
-        pages = stat("response_received_count", 0) - stat("robotstxt/response_count", 0)
+        pages = stat("response_received_count", 0) - stat(RESPONSES, 0)
         if pages > 0 or not 0 < refused >= self._gate.decided:
             return
         first = refusals.first

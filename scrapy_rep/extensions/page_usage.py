@@ -13,22 +13,25 @@ from scrapy.http import HtmlResponse, Response
 
 from scrapy_rep.extensions import Extension
 from scrapy_rep.gate import Landing
+from scrapy_rep.meta import SOURCES_KEY, USAGE_KEY
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.signals import request_forbidden
+from scrapy_rep.stats import USAGE
 from scrapy_rep.usage import (
     PREFERENCE_WORDS,
     ROBOTS_META,
     ROBOTS_TAGS,
-    SOURCES_KEY,
-    USAGE_DIRECTIVES,
-    USAGE_KEY,
+    TDM_META,
+    TDM_RESERVATION,
+    USAGE_HEADERS,
     VOCABULARY,
 )
-from scrapy_rep.usage.preferences import Purposes, usage_in
+from scrapy_rep.usage.preferences import Purposes, Usage, usage_in
 from scrapy_rep.user_agent import ProductTokens
 
-_ROBOTS_RULES = [rule.encode() for category in VOCABULARY for rule in category.robots_rules]
+# A page with a `meta` element that is read has one of these texts.
+_SIGNS = [TDM_RESERVATION, *(rule for category in VOCABULARY for rule in category.robots_rules)]
 
 
 class PageUsage(Extension):
@@ -60,14 +63,8 @@ class PageUsage(Extension):
             verdict = self._gate.verdict_on(landing.request, landing.policy)
         else:
             verdict = before or self._gate.verdict_on(request, self._gate.peek(request))
-        usage = usage_in(verdict)
-        for directive in USAGE_DIRECTIVES:
-            usage = usage.with_header(directive, response.headers.getlist(directive))
         tokens = self._gate.product_tokens(landing.request if landing is not None else request)
-        for directive in ROBOTS_TAGS:
-            lines = [line.decode("latin-1") for line in response.headers.getlist(directive)]
-            usage = usage.with_tags(directive, lines, tokens)
-        usage = usage.with_tags(ROBOTS_META, _robots_meta(response, tokens), tokens)
+        usage = _with_statements_of(response, usage_in(verdict), tokens)
         verdict = self._purposes.judge_usage(verdict, usage)
         # In a dry run, the request may have been reported before it was fetched.
         if verdict.reason is VerdictReason.USAGE and (before is None or before.allowed):
@@ -83,13 +80,25 @@ class PageUsage(Extension):
 
     def _count_page(self, preferences: Mapping[str, bool]) -> None:
         for purpose in self._purposes.categories:
-            self._stats.inc_value(f"rep/usage/{purpose}/{PREFERENCE_WORDS[preferences.get(purpose)]}")
+            self._stats.inc_value(USAGE.format(purpose, PREFERENCE_WORDS[preferences.get(purpose)]))
 
     def _closed(self) -> None:
         for purpose in self._purposes.categories:
             get, words = self._stats.get_value, PREFERENCE_WORDS.values()
-            numbers = ", ".join(f"{word} for {get(f'rep/usage/{purpose}/{word}', 0):,}" for word in words)
+            numbers = ", ".join(f"{word} for {get(USAGE.format(purpose, word), 0):,}" for word in words)
             self._log.info("Pages by what sites state about the purpose %r: %s", purpose, numbers)
+
+
+def _with_statements_of(response: Response, usage: Usage, tokens: ProductTokens) -> Usage:
+    """Return the usage preferences with those that the response states in its headers and its `meta` elements."""
+    for directive in USAGE_HEADERS:
+        usage = usage.with_header(directive, response.headers.getlist(directive))
+    for directive in ROBOTS_TAGS:
+        lines = [line.decode("latin-1") for line in response.headers.getlist(directive)]
+        usage = usage.with_tags(directive, lines, tokens)
+    elements, names = _meta_elements(response), {"robots", *map(str.lower, tokens)}
+    usage = usage.with_tags(ROBOTS_META, [content for name, content in elements if name in names], tokens)
+    return usage.with_header(TDM_META, [text.encode() for name, text in elements if name == TDM_RESERVATION])
 
 
 def _forget(request: Request) -> None:
@@ -97,13 +106,16 @@ def _forget(request: Request) -> None:
         request.meta.pop(key, None)
 
 
-def _robots_meta(response: Response, tokens: ProductTokens) -> list[str]:
-    """Return the contents of the page's `meta` elements for robots, or for a crawler with one of these tokens."""
+def _meta_elements(response: Response) -> list[tuple[str, str]]:
+    """Return the name and the content of each `meta` element, if one of them may state preferences."""
     if not isinstance(response, HtmlResponse):
         return []
-    body = response.body.lower()
-    if not any(rule in body for rule in _ROBOTS_RULES):  # most pages need not be parsed
+    try:
+        text = response.text.lower()
+    except (ValueError, LookupError):  # the charset is a codec that cannot decode pages, such as `idna`
+        response = response.replace(encoding="latin-1")
+        text = response.text.lower()
+    if not any(sign in text for sign in _SIGNS):  # most pages need not be parsed
         return []
-    names = {"robots", *map(str.lower, tokens)}
     elements = (element.attrib for element in response.css("meta[name][content]"))
-    return [element["content"] for element in elements if element["name"].strip().lower() in names]
+    return [(element["name"].strip().lower(), element["content"]) for element in elements]

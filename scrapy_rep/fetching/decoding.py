@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from gzip import BadGzipFile, GzipFile
@@ -43,12 +43,10 @@ GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1; the third octet means deflate, t
 _REGISTERED = frozenset(
     [b"aes128gcm", b"br", b"compress", b"dcb", b"dcz", b"exi", b"pack200-gzip", b"x-compress", b"zstd"]
 )
-# Some servers label plain text so.
-_WRONG_LABELS = frozenset([b"gzip", b"x-gzip", b"deflate", b"br", b"zstd"])
-# Compressed data has many of these octets. Text has none.
-_CONTROL = re.compile(rb"[\x01-\x08\x0e-\x1f]")
-MAX_LOOKED_AT = 256  # octets that are searched for _CONTROL
-TEXT_BEGINS = 16  # octets; no compressed body begins with so much text
+# Compressed data has many of these octets. Text has none, and no \xff at its beginning, except in UTF-16. (ISO-2022-JP
+# has ESC, \x1b.)
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]|\A\xff")
+MAX_LOOKED_AT = 256  # octets that are searched for _BINARY
 
 
 class UndecodableBodyError(Exception):
@@ -65,10 +63,10 @@ class RepDecodingMiddleware:
             return response
         response.request = request
         download.response = response
-        is_plain = "Content-Encoding" not in response.headers and not response.body.startswith(GZIP_MAGIC)
+        is_plain = b"Content-Encoding" not in response.headers and not response.body.startswith(GZIP_MAGIC)
         if is_plain or download.is_stopped(response):
             return response
-        codings = b",".join(response.headers.getlist("Content-Encoding"))
+        codings = b",".join(response.headers.getlist(b"Content-Encoding"))
         body = b""
         if 200 <= response.status < 300:
             body = decoded(response.body, codings, download.limit, is_cut=download.is_cut(response))
@@ -84,8 +82,8 @@ class RepDecodingMiddleware:
 def decoded(body: bytes, content_encoding: bytes, limit: int, *, is_cut: bool = False) -> bytes:
     """Return the decoded body, at most `limit` + 1 octets. Raises UndecodableBodyError.
 
-    `content_encoding`: the value of the header (RFC 9110 8.4). If the body is plain text, a wrong label such as `gzip`
-    is skipped, and so is an unknown name such as `utf-8`. gzip is decoded even if the header does not name it.
+    `content_encoding`: the value of the header (RFC 9110 8.4). A label is skipped if it is wrong, such as `gzip` for
+    plain text, or if it is no coding, such as `utf-8`. gzip is decoded even if the header does not name it.
     `is_cut`: whether the body may be incomplete. Then the part that can be decoded is returned; otherwise, incomplete
     compressed data are an error.
     """
@@ -93,34 +91,46 @@ def decoded(body: bytes, content_encoding: bytes, limit: int, *, is_cut: bool = 
     if len(codings) > MAX_CODINGS:
         raise UndecodableBodyError(f"{len(codings)} content codings on top of each other")
     for coding in reversed(codings):
-        if coding in _WRONG_LABELS and is_text(body):
-            continue
-        if coding in _DECODERS:
-            body = _first(_DECODERS[coding](body), limit + 1, is_cut=is_cut) if body else body
-            is_cut = is_cut or len(body) > limit
-        elif coding in _REGISTERED or (_CONTROL.search(body, 0, MAX_LOOKED_AT) and not body.startswith(GZIP_MAGIC)):
-            raise UndecodableBodyError(f"unknown content coding {printable(coding.decode('latin-1'))!r}")
+        body = _without(coding, body, limit + 1, is_cut=is_cut)
+        is_cut = is_cut or len(body) > limit
     return _first(_gunzip(body), limit + 1, is_cut=is_cut) if body.startswith(GZIP_MAGIC) else body[: limit + 1]
 
 
-def _names(content_encoding: bytes) -> list[bytes]:
-    return [name for text in content_encoding.lower().split(b",") if (name := text.strip(b" \t")) != b""]
-
-
-def is_mislabelled(response: Response) -> bool:
-    """Whether the body is plain text under the label of a compression. `response`: as received, not decoded."""
-    labels = _names(b",".join(response.headers.getlist("Content-Encoding")))
-    return is_text(response.body) and not _WRONG_LABELS.isdisjoint(labels)
-
-
-def is_text(body: bytes) -> bool:
-    """Whether the body begins with text in UTF-8, so it is not compressed, whatever its label says."""
-    begin = body[:TEXT_BEGINS]
+def _without(coding: bytes, body: bytes, octets: int, *, is_cut: bool) -> bytes:
+    """Return the body without one of its codings, or as it is if the label is wrong."""
+    if coding not in _DECODERS:
+        if coding in _REGISTERED or not _is_plain(body):
+            raise UndecodableBodyError(f"unknown content coding {printable(coding.decode('latin-1'))!r}")
+        return body
     try:
-        codecs.utf_8_decode(begin, "strict", False)  # the last character may be cut
-    except UnicodeDecodeError:
-        return False
-    return len(begin) == TEXT_BEGINS and not _CONTROL.search(begin)
+        return _first(_DECODERS[coding](body), octets, is_cut=is_cut) if body else body
+    except UndecodableBodyError as exc:
+        # Short text may look like the beginning of compressed data, as `ok` does for `br`.
+        is_other = body.isascii() or body.startswith(GZIP_MAGIC)
+        if not _is_plain(body) or (str(exc) == CUT and not is_other):
+            raise
+        return body
+
+
+def _names(content_encoding: bytes) -> list[bytes]:
+    names = (text.strip(b" \t") for text in content_encoding.lower().split(b","))
+    return [name for name in names if name not in {b"", b"identity"}]
+
+
+def is_mislabelled(received: Response, body: bytes) -> bool:
+    """Whether the decoded body is plain text under the label of a compression. `received`: the response as received."""
+    lines = received.headers.getlist(b"Content-Encoding")
+    return (
+        bool(lines)
+        and body != b""
+        and received.body.startswith(body)
+        and not _DECODERS.keys().isdisjoint(_names(b",".join(lines)))
+    )
+
+
+def _is_plain(body: bytes) -> bool:
+    """Whether the body begins with text, or is gzip, which is decoded whatever the label says."""
+    return body.startswith((BOM_UTF16_LE, BOM_UTF16_BE, GZIP_MAGIC)) or not _BINARY.search(body, 0, MAX_LOOKED_AT)
 
 
 def _first(chunks: Iterator[bytes], octets: int, *, is_cut: bool) -> bytes:
@@ -189,7 +199,6 @@ def _unzstd(body: bytes) -> Iterator[bytes]:
 
 # RFC 9110 8.4.1, RFC 7932, RFC 8878.
 _DECODERS: dict[bytes, Callable[[bytes], Iterator[bytes]]] = {
-    b"identity": lambda body: iter([body]),
     b"gzip": _gunzip,
     b"x-gzip": _gunzip,
     b"deflate": _inflate,

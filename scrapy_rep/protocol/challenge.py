@@ -1,42 +1,58 @@
 """Recognises a challenge, a page that demands proof of a browser (`status_policy` has what it means).
 
-The page is sent instead of robots.txt, with any status.
+The page is sent instead of robots.txt. A request for a signature (Web Bot Auth) counts as a challenge, too.
 """
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 
 MAX_PAGE = 65_536  # octets of a body that are searched for a challenge or for markup
+WEB_BOT_AUTH = "Web Bot Auth"
+"""Stands for the vendor if a site asks crawlers to sign their requests (RFC 9421 5)."""
 
-# Vendor, header field, the values of the field that show a challenge, source.
-BY_HEADER: Sequence[tuple[str, str, Collection[bytes], str]] = (
-    ("Cloudflare", "cf-mitigated", {b"challenge"}, "developers.cloudflare.com: Detect a Challenge Page response"),
-    ("AWS WAF", "x-amzn-waf-action", {b"challenge", b"captcha"}, "docs.aws.amazon.com: CAPTCHA and Challenge actions"),
+# The statuses with which a row counts.
+ANY = range(1_000)
+DENIED = (401, 403)
+# Not 404: the vendor's script is also in the site's own pages.
+PAGES = (200, *DENIED)
+
+# Vendor, header field, the values of the field that show a challenge (empty: any value), statuses, source.
+BY_HEADER: Sequence[tuple[str, str, Collection[bytes], Container[int], str]] = (
+    ("Cloudflare", "cf-mitigated", {b"challenge"}, ANY, "developers.cloudflare.com: Detect a Challenge Page response"),
+    ("AWS WAF", "x-amzn-waf-action", {b"challenge", b"captcha"}, ANY, "docs.aws.amazon.com: CAPTCHA and Challenge"),
     # The field's other value is `deny`. Vercel's documentation describes the challenge, but not this field.
-    ("Vercel", "x-vercel-mitigated", {b"challenge"}, "vercel.com/docs/vercel-firewall: Challenge"),
+    ("Vercel", "x-vercel-mitigated", {b"challenge"}, ANY, "vercel.com/docs/vercel-firewall: Challenge"),
+    (WEB_BOT_AUTH, "accept-signature", (), DENIED, "draft-ietf-webbotauth-httpsig-protocol: Requesting a Signature"),
 )
 
-# Vendor, octets near the beginning of a page of markup, source.
-BY_PAGE: Sequence[tuple[str, bytes, str]] = (
-    ("Anubis", b'id="anubis_challenge"', "github.com/TecharoHQ/anubis, web/index.templ: a script's id"),
+# Vendor, octets near the beginning of a page of markup, statuses, source. The documentation of Imperva and DataDome
+# describes their challenges, but not these octets.
+BY_PAGE: Sequence[tuple[str, bytes, Container[int], str]] = (
+    ("Anubis", b'id="anubis_challenge"', ANY, "github.com/TecharoHQ/anubis, web/index.templ: a script's id"),
+    ("Imperva", b"/_Incapsula_Resource", PAGES, "docs.imperva.com: Cloud WAF, JavaScript and CAPTCHA challenges"),
+    ("DataDome", b"captcha-delivery.com", PAGES, "docs.datadome.co/docs/rule-responses: Captcha, Device check"),
 )
 
 VENDORS = tuple(vendor for vendor, *_ in (*BY_HEADER, *BY_PAGE))
 
 
-def vendor_of_challenge(lines_of: Callable[[str], Sequence[bytes]], page: bytes) -> str:
+def vendor_of_challenge(lines_of: Callable[[str], Sequence[bytes]], page: bytes, status: int = 403) -> str:
     """Return the vendor of the challenge, if the answer is a challenge; else an empty text.
 
-    `lines_of` returns the lines of a header field. `page` is the answer's body.
+    `lines_of` returns the lines of a header field. `page` is the answer's body. `status` is its status; all rows count
+    with the default.
     """
-    for vendor, field, values, _source in BY_HEADER:
-        # Each of these fields has one value, but a proxy may have joined two lines of it (RFC 9110 5.3).
-        members = b",".join(lines_of(field)).lower().split(b",")
-        if any(member.strip(b" \t") in values for member in members):
-            return vendor
+    for vendor, field, values, statuses, _source in BY_HEADER:
+        lines = lines_of(field) if status in statuses else ()
+        if lines:
+            # Most of these fields have one value, but a proxy may have joined two lines of it (RFC 9110 5.3).
+            members = {member.strip(b" \t") for member in b",".join(lines).lower().split(b",")} - {b""}
+            if members.intersection(values or members):
+                return vendor
     beginning = page[:MAX_PAGE].removeprefix(codecs.BOM_UTF8).lstrip()
     if not beginning.startswith(b"<"):
         return ""
-    return next((vendor for vendor, octets, _source in BY_PAGE if octets in beginning), "")
+    rows = (vendor for vendor, octets, statuses, _source in BY_PAGE if status in statuses and octets in beginning)
+    return next(rows, "")

@@ -12,10 +12,12 @@ from urllib.parse import urlsplit
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21}  # RFC 9110 4.2.1, 4.2.2; RFC 1738 3.2
+# A WebSocket begins with a request of http or https to the same host and port (RFC 6455 4.1).
+_OF_WEBSOCKET = {"ws": "http", "wss": "https"}
 # URLs with these schemes belong to no server that could have a robots.txt.
 WITHOUT_ROBOTS = frozenset({"data", "file", "s3"})
 # Programs skip control characters and spaces before a URL, and TAB, CR and LF in it.
-_HTTP = re.compile(r"[\0- ]*h\s*t\s*t\s*p\s*(?:s\s*)?:", re.IGNORECASE)
+_HTTP = re.compile(r"[\0- ]*(?:h\s*t\s*t\s*p|w\s*s)\s*(?:s\s*)?:", re.IGNORECASE)
 _LOOSE_IPV4 = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)(?:\.(?:0[xX][0-9a-fA-F]*|[0-9]+)){0,3}")
 
 
@@ -23,7 +25,7 @@ class Origin(NamedTuple):  # each request hashes its origin, and a tuple's hash 
     """A scheme, a host and a port. A robots.txt is for all three together, not for the host alone (2.3; RFC 6454 4)."""
 
     scheme: str
-    """The scheme in lower case."""
+    """The scheme in lower case. For `ws:` and `wss:` URLs, it is http or https."""
     host: str
     """The host in lower case and IDNA, without a trailing dot and without brackets."""
     port: int | None
@@ -58,11 +60,12 @@ def parsed_origin(url: str) -> Origin | None:
         return None
     if not parts.scheme or parts.scheme in WITHOUT_ROBOTS or not (host := _canonical_host(host or "")):
         return None
-    return Origin(parts.scheme, host, None if port == DEFAULT_PORTS.get(parts.scheme) else port)
+    scheme = _OF_WEBSOCKET.get(parts.scheme, parts.scheme)
+    return Origin(scheme, host, None if port == DEFAULT_PORTS.get(scheme) else port)
 
 
 def needs_host(url: str) -> bool:
-    """Whether the URL must have an origin, because its scheme is http or https.
+    """Whether the URL must have an origin, because its scheme is http, https, ws or wss.
 
     Without an origin it is not harmless: some programs read `a` as the host of `http:///a/b`.
     """

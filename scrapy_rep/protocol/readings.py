@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlparse, urlsplit, urlunparse
+from urllib.parse import unquote, urlparse, urlsplit, urlunparse
 
 _TARGET = re.compile(r"((?:[^:/?#]*:)?//[^/?#]*)?([^#]*)")
 _DOT = re.compile("%2e", re.IGNORECASE)
@@ -21,7 +21,8 @@ def other_readings(url: str) -> tuple[str, ...]:
     if not target.startswith("/"):  # `https://example.com?a`
         target = f"/{target}"
     readings: dict[str, None] = {}
-    for sent in dict.fromkeys((target, *_as_sent(target))):
+    file = (_as_file(target),) if before[:4].lower() == "ftp:" else ()
+    for sent in dict.fromkeys((target, *_as_sent(target), *file)):
         readings.update(dict.fromkeys((sent, *_without_dot_segments(sent))))
     return tuple(f"{before}{reading}" for reading in readings if reading != target)
 
@@ -35,6 +36,7 @@ def _is_plain(url: str) -> bool:
         or url.find("//", 7) >= 0  # after the scheme; `_as_sent` changes only an empty first segment
         or url[-1:] == "?"
         or "?#" in url
+        or url[:1] in "fF"  # ftp
         or " " in url
         or not url.isprintable()
     )
@@ -55,6 +57,15 @@ def _as_sent(target: str) -> tuple[str, ...]:
         # aiohttp, with `verbatim_url`
         urlsplit(f"http://host{target}").geturl().removeprefix("http://host"),
     )
+
+
+def _as_file(target: str) -> str:
+    """Return the path that Scrapy's FTP handler asks for, as a path of a URL: unquoted, without parameters and query.
+
+    FTP servers read `//` as `/`.
+    """
+    path = unquote(urlparse(f"ftp://host{target}").path)
+    return re.sub("/+", "/", path.replace("%", "%25").replace("#", "%23"))
 
 
 def _without_dot_segments(target: str) -> tuple[str, ...]:

@@ -40,12 +40,14 @@ _ENDS_IN_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)")  # URL St
 
 def with_authority(base: str, url: str, *, is_one_slash: bool) -> str | None:
     """Return an http or https URL without an authority, such as `http:/robots.txt`, as browsers read it (URL Standard
-    4.4): a path of the host of `base`, or the host after the slashes. None if it cannot be read.
+    4.4): a reference relative to `base`, or the host after the slashes. None if it cannot be read.
 
     `is_one_slash`: whether one slash follows the scheme in the URL as it was written.
     """
     scheme, _, rest = url.partition(":")
     path = rest.lstrip("/")
+    if scheme == urlsplit(base).scheme and path and (path == rest or path.startswith("?")):
+        return url if path == rest else path  # `http:a` and `http:?a` are relative (RFC 3986 5.2.2)
     if scheme not in {"http", "https"} or path in {"", rest}:
         return None
     # Departs from the URL Standard for `http:///robots.txt`: no host is named `robots.txt`, and Scrapy's own middleware
@@ -64,9 +66,9 @@ def why_not_followed(url: str, location: str | None, *, private: bool) -> str | 
     # Python 3.10 takes an IPv4 address in brackets for a host.
     if location is None or origin is None or ("//[" in location and ":" not in origin.host):
         return "without a Location that can be followed"
-    if origin.scheme not in {"http", "https"}:
-        return f"to {origin.scheme}:, which is neither http nor https"
-    authority = urlsplit(location).netloc
+    scheme, authority, *_ = urlsplit(location)
+    if scheme not in {"http", "https"}:
+        return f"to {scheme}:, which is neither http nor https"
     # RFC 9110 4.2.4 about user information from an untrusted source: "treat its presence as an error".
     if "@" in authority:
         return "to an address with user information in it"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.challenge import MAX_PAGE, VENDORS
-from scrapy_rep.protocol.foreign_text import shortened
+from scrapy_rep.protocol.foreign_text import MAX_TEXT, shortened
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.words import A_PAGE, AccessResult
 
@@ -67,9 +67,11 @@ def with_access(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
     """
     if answer.sign == OFFLINE:
         return replace(answer, access=result_of(None, rows, OFFLINE), reason="offline, and not in the HTTP cache")
+    by_proxy = f", through the proxy {answer.proxy}" if answer.is_of_proxy and answer.proxy else ""
     if answer.status is None:
-        return replace(answer, access=AccessResult.UNREACHABLE, reason=shortened(answer.reason))
-    words, sign = f"HTTP {answer.status}", answer.sign
+        reason = shortened(answer.reason, MAX_TEXT - len(by_proxy)) + by_proxy
+        return replace(answer, access=AccessResult.UNREACHABLE, reason=reason)
+    words, sign = f"HTTP {answer.status}{by_proxy}", answer.sign
     access = result_of(answer.status, rows, sign)
     if sign:
         words = f"{words}, a challenge by {sign}"

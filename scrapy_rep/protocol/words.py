@@ -71,6 +71,10 @@ CHALLENGE_ADVICE = (
     "With such a challenge, a site demands proof that the client is a browser. Ask the site to let your crawler in, or"
     " sign requests (Web Bot Auth)"
 )
+SIGNATURE_ADVICE = (
+    "With Accept-Signature, a site asks crawlers to sign their requests (Web Bot Auth). Add a downloader middleware"
+    " that signs, and publish its key"
+)
 
 
 # Outages.
@@ -170,7 +174,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "RFC 9309 2.3.1.4",
         "Forbidden while robots.txt is unreachable ({url}: {answer})",
         "because robots.txt was unreachable",
-        "Is robots.txt unreachable? Try again later",
+        "Is robots.txt unreachable? Try again later. If the reason names a proxy, check the proxy",
     ),
     VerdictReason.RESTRICTED: ReasonWords(
         "",

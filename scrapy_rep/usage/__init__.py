@@ -21,12 +21,15 @@ CONTENT_USAGE, CONTENT_SIGNAL = Directive.CONTENT_USAGE.key, Directive.CONTENT_S
 ROBOTS_TAGS = ("x-robots-tag", "robots-tag")
 ROBOTS_META = "meta robots"  # stands for `<meta name="robots" content="noai">` in a page of HTML
 USAGE_DIRECTIVES = (CONTENT_USAGE, CONTENT_SIGNAL)  # keys in robots.txt, and names of headers
-# Keys in the meta of responses (`extensions.page_usage`).
-USAGE_KEY, SOURCES_KEY = "robots_usage", "robots_usage_sources"
+# TDMRep: the header `TDM-Reservation: 1`, and `<meta name="tdm-reservation" content="1">` in a page of HTML.
+TDM_RESERVATION, TDM_META = "tdm-reservation", "meta tdm-reservation"
+USAGE_HEADERS = (*USAGE_DIRECTIVES, TDM_RESERVATION)
 
 VOCAB_DRAFT = "draft-ietf-aipref-vocab-08 of 2026-09-14"
 SIGNALS = "contentsignals.org"
 EXTENDED_SIGNALS = f"{SIGNALS}, extended on 2026-07-01"
+TDMREP = "TDM Reservation Protocol (W3C community group) of 2024-05-10"
+OLDER_VOCAB = "draft-ietf-aipref-vocab-01 of 2025-06-19"
 TOKEN_DRAFT = "draft-kelley-aipref-training-preference-signal-00 of 2026-10-30"  # noqa: S105 - no password
 
 
@@ -42,6 +45,8 @@ class Category(NamedTuple):
     None if there is no such token."""
     robots_rules: frozenset[str] = frozenset()
     """The rules for robots that disallow this use, in ROBOTS_TAGS and ROBOTS_META."""
+    older_labels: tuple[str, ...] = ()
+    """Labels in Content-Usage by older drafts, for this use or for one that includes it."""
 
 
 VOCABULARY = (
@@ -52,12 +57,14 @@ VOCABULARY = (
         policy_token="__usage_ai-training",  # noqa: S106 - no password
         # As img2dataset reads them, whatever is trained.
         robots_rules=frozenset({"noai", "noimageai", "noml"}),
+        older_labels=("ai", "genai", "train-genai"),
     ),
     Category("ai-use", {CONTENT_USAGE: "ai-use"}, f"{VOCAB_DRAFT}, AI Use"),
     Category("search", {CONTENT_USAGE: "search", CONTENT_SIGNAL: "search"}, f"{VOCAB_DRAFT}, Search; {SIGNALS}"),
     Category("ai-input", {CONTENT_SIGNAL: "ai-input"}, SIGNALS),
     Category("use-reference", {CONTENT_SIGNAL: "use=reference"}, EXTENDED_SIGNALS),
     Category("use-full", {CONTENT_SIGNAL: "use=full"}, EXTENDED_SIGNALS),
+    Category("tdm", {CONTENT_USAGE: "tdm", TDM_RESERVATION: "tdm", TDM_META: "tdm"}, f"{TDMREP}; {OLDER_VOCAB}"),
 )
 
 POLICY_TOKENS = {category.name: category.policy_token for category in VOCABULARY if category.policy_token is not None}

@@ -1,12 +1,12 @@
 """Reads statements of usage preferences: in robots.txt, headers of responses and `meta` elements.
 
-The sources are the IETF's drafts `vocab` and `attach` (draft-ietf-aipref-*), and contentsignals.org.
+The sources are the IETF's drafts `vocab` and `attach` (draft-ietf-aipref-*), contentsignals.org, and TDMRep.
 """
 
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
@@ -26,7 +26,7 @@ from scrapy_rep.protocol.robotstxt.syntax import (
     record_of,
     searchable,
 )
-from scrapy_rep.usage import CONTENT_SIGNAL, CONTENT_USAGE, USE_LEVELS, VOCABULARY
+from scrapy_rep.usage import CONTENT_SIGNAL, CONTENT_USAGE, TDM_META, TDM_RESERVATION, USE_LEVELS, VOCABULARY
 
 # The most octets of statements in a file, or in a response's headers of one name. Reading a dictionary of
 # structured fields takes a hundred times as long as reading a rule.
@@ -57,8 +57,8 @@ class Statement:
     line: int | None
     """The line number, counted from 1; None for a header or an element."""
     directive: str
-    """`content-usage`, `content-signal`, `x-robots-tag`, `robots-tag`, or `meta robots` for an element. For a rule in a
-    group of a policy token, `allow` or `disallow`."""
+    """`content-usage`, `content-signal`, `x-robots-tag`, `robots-tag` or `tdm-reservation`; `meta robots` or
+    `meta tdm-reservation` for an element. For a rule in a group of a policy token, `allow` or `disallow`."""
     octets: bytes
     """The path that the statement is about, as it is in the file; empty if it is about all paths."""
     text: str
@@ -92,12 +92,13 @@ def preferences_of(directive: str, value: bytes) -> dict[str, bool] | None:
     The result is None if `value` cannot be parsed, or has more than MAX_READ octets. Raises ImportError for
     `content-usage` if the library that reads structured fields is not installed.
     """
-    read = _dictionary if directive == CONTENT_USAGE else _signals
-    stated = read(value) if len(value) <= MAX_READ else None
+    stated = _READERS[directive](value) if len(value) <= MAX_READ else None
     if stated is None:
         return None
-    spelled = {category.name: category.spellings.get(directive, "") for category in VOCABULARY}
-    return {name: stated[spelling] for name, spelling in spelled.items() if spelling in stated}
+    labels = [(category.name, category.spellings.get(directive, "")) for category in VOCABULARY]
+    if directive == CONTENT_USAGE:
+        labels += [(category.name, label) for category in VOCABULARY for label in category.older_labels]
+    return stricter({name: stated[label]} for name, label in labels if label in stated)
 
 
 def _dictionary(value: bytes) -> dict[str, bool] | None:
@@ -125,6 +126,19 @@ def _signals(value: bytes) -> dict[str, bool] | None:
         elif word in {"yes", "no"}:
             stated.append({key: word == "yes"})
     return stricter(stated) if stated else None
+
+
+def _reservation(value: bytes) -> dict[str, bool]:
+    """Return whether text and data mining is allowed: it is with the value 0, and is not with 1."""
+    return stricter({"tdm": word == b"0"} for word in map(bytes.strip, value.split(b",")) if word in {b"0", b"1"})
+
+
+_READERS: Mapping[str, Callable[[bytes], dict[str, bool] | None]] = {
+    CONTENT_USAGE: _dictionary,
+    CONTENT_SIGNAL: _signals,
+    TDM_RESERVATION: _reservation,
+    TDM_META: _reservation,
+}
 
 
 def preferences_in_tag(value: str, product_tokens: Iterable[str]) -> dict[str, bool]:

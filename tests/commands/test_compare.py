@@ -13,6 +13,7 @@ from web import Web, answer, redirect
 
 from scrapy_rep.commands.compare import compared
 from scrapy_rep.commands.findings import CrawlerProfile, judged, policy_of_file
+from scrapy_rep.protocol.words import OF_GROUP, REASON_WORDS, VerdictReason
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, BuiltinParser
 
 RULES = "User-agent: *\nDisallow: /private/\n\nUser-agent: NewsBot\nDisallow: /drafts/\n"
@@ -94,7 +95,8 @@ def test_a_given_file_is_compared(robots: str, agent: str, url: str, said: str |
     found = compared(finding, BuiltinParser(settings, robots.encode()).answer(url)).compared
     assert found is not None
     assert found.why == (said or "")
-    assert (found.allowed is finding.allowed) is (said is None)
+    assert finding.verdict is not None
+    assert (found.allowed is finding.verdict.allowed) is (said is None)
 
 
 def test_http_and_https_of_one_host() -> None:
@@ -112,9 +114,10 @@ def test_a_list_and_json(tmp_path: Path) -> None:
     file = ["--file", "robots.txt", "--compare", "-s", "USER_AGENT=Foo/1.0 (like NewsBot)"]
     done = Ended(*file, "-", cwd=tmp_path, stdin=b"/drafts/a\n/b\n")
     why = "it searches its whole User-Agent 'Foo/1.0 (like NewsBot)' for the names in robots.txt"
+    no_rule = f"{REASON_WORDS[VerdictReason.NO_RULE].allowed} ({OF_GROUP.format(token='*')})"
     assert done.stdout.splitlines() == [
-        f"allowed\t/drafts/a\tno rule matches it (group of '*')\tScrapy's own: refused: {why}",
-        "allowed\t/b\tno rule matches it (group of '*')\tScrapy's own: the same",
+        f"allowed\t/drafts/a\t{no_rule}\tScrapy's own: refused: {why}",
+        f"allowed\t/b\t{no_rule}\tScrapy's own: the same",
     ]
     assert "2 URLs: 2 allowed; Scrapy's own middleware would answer 1 differently; " in done.stderr
     objects = Ended(*file, "--json", "/drafts/a", "/b", cwd=tmp_path).objects

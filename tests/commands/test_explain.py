@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from suite import CONTESTED, cases
 
 from scrapy_rep.commands.findings import CrawlerProfile, Finding, judged, policy_of_file
-from scrapy_rep.commands.output import Output, as_json, as_text, listing, obeyed_lines
+from scrapy_rep.commands.output import Output, as_json, as_text, file_as_json, listing, obeyed_lines
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.foreign_text import printable
@@ -113,17 +113,16 @@ def test_colour_is_added_and_nothing_else() -> None:
 def test_a_backoff_that_is_over_is_shown_as_zero_seconds() -> None:
     url, now = "https://a.example/robots.txt", 1_800_000_000.0
     entry = Entry(url, outage=Outage(Answer(url, reason="no answer", ended_at=now - 60), now - 60, 1, now - 50))
-    finding = Finding(
-        "https://a.example/", verdict=None, error="it is stored", policy=policy_at(entry, now, DAY), now=now
-    )
+    policy = policy_at(entry, now, DAY)
+    finding = Finding("https://a.example/", verdict=policy.verdict("https://a.example/", "bot"), policy=policy, now=now)
     assert "next fetch   in 0 s; unreachable for 1 min" in as_text(finding)
 
 
 def test_many_lines_are_cut_in_the_text_and_whole_in_the_json() -> None:
     robots = RobotsTxt.parse(b"nonsense\n" * 50)
     finding = by_file("/a", robots)
-    assert "and 40 more; --json prints all" in as_text(finding)
-    assert len(as_json(finding)["ignored"]) == 50
+    assert "and 40 more; see --json" in as_text(finding)
+    assert len(file_as_json(finding)["ignored"]) == 50
 
 
 def test_every_case_of_the_standard_can_be_explained() -> None:
@@ -133,4 +132,4 @@ def test_every_case_of_the_standard_can_be_explained() -> None:
             continue
         finding = by_file(url, robots, agent)
         assert as_text(finding, show="lines").splitlines()[0] == printable(url, None)
-        json.dumps(as_json(finding, show=True))
+        json.dumps(as_json(finding) | file_as_json(finding, show=True))

@@ -12,6 +12,7 @@ import pytest
 from crawling import ADDON, crawl
 from doc_pages import blocks, names, table
 from pytest_twisted import ensureDeferred
+from scrapy import Request
 from web import RULES, Route, Web, answer, redirect
 
 CHALLENGE = answer(RULES, status=403, headers={"cf-mitigated": "challenge"})
@@ -41,13 +42,18 @@ async def test_each_row(web: Web, said: str, does: str, shown: str, policy: str)
         assert len((await crawl(site.url("/"), settings=opposite)).pages) == 1 - len(result.pages)
 
 
-@pytest.mark.parametrize("order", [50, 950])
-@ensureDeferred
-async def test_each_request_is_signed_anew(web: Web, order: int) -> None:
+def signing_middleware() -> Any:
+    """Return an instance of the middleware in the page."""
     (script,) = (block.text for block in blocks("python") if "SigningMiddleware" in block.text)
     names_of: dict[str, Any] = {"__name__": "sample"}
     exec(script.partition("class PagesSpider")[0], names_of)
-    signer = names_of["SigningMiddleware"]()
+    return names_of["SigningMiddleware"]()
+
+
+@pytest.mark.parametrize("order", [50, 950])
+@ensureDeferred
+async def test_each_request_is_signed_anew(web: Web, order: int) -> None:
+    signer = signing_middleware()
     signing = type("Signing", (type(signer),), {"__init__": lambda self: self.__dict__.update(vars(signer))})
     elsewhere = web.robots(RULES)
     site = web.site({"/robots.txt": redirect("/here"), "/here": redirect(elsewhere.robots_url)})
@@ -58,13 +64,38 @@ async def test_each_request_is_signed_anew(web: Web, order: int) -> None:
     assert elsewhere.targets == ["/robots.txt"]
     for origin in (site, elsewhere):
         for request in origin.requests:
-            assert is_signed(request["headers"], signer.key.public_key(), signer.key_id)
+            assert is_signed(request["headers"], request["headers"]["Host"], signer)
 
 
-def is_signed(headers: dict[str, str], key: Any, key_id: str) -> bool:
+@pytest.mark.parametrize(
+    ("url", "authority"),
+    [
+        ("https://Example.com/a", "example.com"),
+        ("https://example.com:443/a", "example.com"),
+        ("http://example.com:80/a", "example.com"),
+        ("http://example.com:443/a", "example.com:443"),
+        ("https://example.com:8443/a", "example.com:8443"),
+        ("http://example.com:8080/a", "example.com:8080"),
+        ("https://me:secret@example.com/a", "example.com"),
+        ("http://[::1]:80/a", "[::1]"),
+    ],
+)
+def test_the_authority_has_no_default_port_and_no_user_information(url: str, authority: str) -> None:
+    """RFC 9421 2.2.3."""
+    signer, request = signing_middleware(), Request(url)
+    signer.process_request(request)
+    headers = {name.decode(): value.decode() for name, [value] in request.headers.items()}
+    assert is_signed(headers, authority, signer)
+    assert re.fullmatch(
+        r'sig1="https://[^"]+/\.well-known/http-message-signatures-directory"', headers["Signature-Agent"]
+    )
+
+
+def is_signed(headers: dict[str, str], authority: str, signer: Any) -> bool:
     """Check the signature of a request as RFC 9421 says. Raises InvalidSignature."""
+    key, key_id = signer.key.public_key(), signer.key_id
     params = headers["Signature-Input"].removeprefix("sig1=")
     agent = headers["Signature-Agent"].removeprefix("sig1=")
-    base = f'"@authority": {headers["Host"]}\n"signature-agent";key="sig1": {agent}\n"@signature-params": {params}'
+    base = f'"@authority": {authority}\n"signature-agent";key="sig1": {agent}\n"@signature-params": {params}'
     key.verify(base64.b64decode(headers["Signature"][len("sig1=:") : -1]), base.encode())
     return f'keyid="{key_id}";tag="web-bot-auth"' in params

@@ -208,7 +208,8 @@ def test_an_api_renders_no_robots_txt_and_its_redirects_are_judged(bypassed: str
     }
     (robots,) = [parameters for parameters in asked if parameters["url"].endswith("/robots.txt")]
     assert (robots["httpResponseBody"], robots["followRedirect"], robots["geolocation"]) == (True, False, "FR")
-    assert not {"browserHtml", "screenshot"} & set(robots)
+    assert not {"browserHtml", "screenshot", "customHttpRequestHeaders"} & set(robots), "a site may ban for its headers"
+    assert crawl.complaints == []
     assert crawl.stats["rep/bypassed"] == 1
 
 

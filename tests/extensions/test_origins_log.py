@@ -14,6 +14,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from web import RULES, Route, Web, answer, redirect
 
+from scrapy_rep.protocol.words import CHALLENGE_ADVICE, SIGNATURE_ADVICE
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_known
 
@@ -119,10 +120,7 @@ async def test_the_first_challenge_is_explained(web: Web) -> None:
     sites = [web.robots(CHALLENGE) for _ in range(2)]
     result = await crawl(*(site.url("/") for site in sites))
     warnings = result.messages(logger="scrapy_rep")
-    assert warnings[1] == (
-        "With such a challenge, a site demands proof that the client is a browser. Ask the site to let your crawler in,"
-        " or sign requests (Web Bot Auth)"
-    )
+    assert warnings[1] == CHALLENGE_ADVICE
     challenged = "HTTP 403, a challenge by Cloudflare. Requests to this site are refused (RFC 9309 2.3.1.4)"
     assert {warnings[0], warnings[2]} == {f"{site.robots_url}: {challenged}" for site in sites}
     (summary,) = warnings[3:]
@@ -131,6 +129,17 @@ async def test_the_first_challenge_is_explained(web: Web) -> None:
     assert summary.endswith(tuple(ends))
     accepted = await crawl(sites[0].url("/"), settings={"REP_STATUS_POLICY": {"challenge": "unavailable"}})
     assert accepted.messages(logger="scrapy_rep") == []
+
+
+@ensureDeferred
+async def test_the_first_request_for_a_signature_is_explained(web: Web) -> None:
+    asks = answer(status=403, headers={"Accept-Signature": 'sig1=("@authority");tag="web-bot-auth"'})
+    sites = [web.robots(each) for each in (asks, asks, CHALLENGE)]
+    result = await crawl(*(site.url("/") for site in sites))
+    warnings = result.messages(logger="scrapy_rep")
+    assert [warning for warning in warnings if warning.startswith("With ")] == [SIGNATURE_ADVICE, CHALLENGE_ADVICE]
+    asked = "HTTP 403, a challenge by Web Bot Auth. Requests to this site are refused (RFC 9309 2.3.1.4)"
+    assert f"{sites[0].robots_url}: {asked}" in warnings
 
 
 @ensureDeferred

@@ -102,7 +102,6 @@ async def test_a_redirect_without_a_location_is_unreachable(web: Web) -> None:
         "",
         " ",
         "http:",
-        "http:robots.txt",
         "http://",
         "http:///",
         "http:///user@{}/robots.txt",
@@ -138,6 +137,43 @@ async def test_a_location_without_a_host_leads_to_the_same_host(web: Web, locati
     site = web.site({"/robots.txt": redirect(location), "/rules": answer(RULES), "*": answer()})
     result = await crawl(site.url("/"), site.url("/private"))
     assert (list(result.pages), list(result.refused)) == ([site.url("/")], [site.url("/private")])
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("http:rules", "/a/rules"),
+        ("HTTP:rules", "/a/rules"),
+        ("hTTp:./rules", "/a/rules"),
+        ("http:../rules", "/rules"),
+        ("http:.\\rules#part", "/a/rules"),
+        (" http:b/../rules", "/a/b/../rules"),
+        ("http:rules?x=1", "/a/rules?x=1"),
+        ("http:?x=1", "/a/robots?x=1"),
+        ("http:https://elsewhere.example/rules", "/a/https:/elsewhere.example/rules"),
+        ("http:localhost:80/rules", "/a/localhost:80/rules"),
+    ],
+)
+@ensureDeferred
+async def test_a_location_of_the_same_scheme_without_a_slash_is_relative(web: Web, location: str, target: str) -> None:
+    # RFC 3986 5.2.2, for backward compatibility; URL Standard 4.4
+    site = web.site({"/robots.txt": redirect("/a/robots"), "/a/robots": redirect(location), "*": answer(RULES)})
+    result = await crawl(site.url("/private"))
+    assert list(result.refused) == [site.url("/private")]
+    assert [resolved(path) for path in site.targets] == ["/robots.txt", "/a/robots", resolved(target)]
+
+
+def resolved(target: str) -> str:
+    return target.replace("/b/..", "")
+
+
+@pytest.mark.parametrize("location", ["https:rules", "https:../rules", "http:", "ftp:rules"])
+@ensureDeferred
+async def test_a_location_of_another_scheme_without_a_slash_is_not_followed(web: Web, location: str) -> None:
+    site = web.robots(redirect(location))
+    result = await crawl(site.url("/"))
+    assert list(result.refused) == [site.url("/")]
+    assert site.targets == ["/robots.txt"]
 
 
 @pytest.mark.parametrize("location", ["http:///{}/rules", "http:////{}/rules", "http:\\\\\\{}/rules"])

@@ -244,6 +244,9 @@ CHALLENGES = {
     "AWS WAF": answer(status=405, headers={"x-amzn-waf-action": "captcha"}),
     "Vercel": answer(RULES, status=429, headers={"X-Vercel-Mitigated": "challenge"}),
     "Anubis": answer(ANUBIS),
+    "Imperva": answer(f'<html><iframe src="/_Incapsula_Resource?SWUDNSAI=31"></iframe>\n{RULES}</html>'),
+    "DataDome": answer('<html><script src="https://ct.captcha-delivery.com/c.js"></script></html>', status=403),
+    "Web Bot Auth": answer(status=401, headers={"Accept-Signature": 'sig1=("@authority");tag="web-bot-auth"'}),
 }
 
 

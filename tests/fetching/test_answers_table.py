@@ -59,7 +59,7 @@ async def test_each_answer_has_the_result_of_its_row(web: Web) -> None:
     asked: Counter[str] = Counter()
 
     def told(origin: Origin, info: OriginInfo) -> None:
-        known[str(origin)] = info.entry
+        known[str(origin)] = info.policy.entry
 
     def answered_once(answer: Answer, request: Request) -> None:
         asked[str(Origin.of(request.url))] += answer.url.endswith("/robots.txt")

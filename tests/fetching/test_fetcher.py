@@ -148,7 +148,8 @@ async def test_after_a_cancelled_fetch_the_crawl_hears_of_no_octets_of_pages(web
             under_way = UncountedDownloads(self.crawler)
             settings, clock = RepSettings.read(self.crawler.settings), Clock(time, monotonic, sleep)
             fetcher = Fetcher(self.crawler, settings, under_way, clock)
-            fetching = deferred_from_coro(fetcher.fetch(Ask(site.robots_url), Request(site.url("/")), Cookies()))
+            request = Request(site.url("/"))
+            fetching = deferred_from_coro(fetcher.fetch(Ask(site.robots_url), request, Cookies()))
             fetching.addErrback(lambda _failure: None)
             for moment in (0.1, 0.1):
                 await sleep(moment)

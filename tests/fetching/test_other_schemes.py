@@ -15,7 +15,7 @@ from processes import PythonProcess, until
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.http import Response
-from web import RULES
+from web import RULES, Web
 
 from scrapy_rep import RobotsUnreachable
 from scrapy_rep.scrapy_internals.compat import sleep
@@ -29,7 +29,7 @@ def ftp(tmp_path: Path) -> Iterator[Callable[..., str]]:
         def start(*modes: str, **files: bytes) -> str:
             for name, content in files.items():
                 path = tmp_path / name.replace("_", "/").replace("robots", "robots.txt")
-                path.parent.mkdir(exist_ok=True)
+                path.parent.mkdir(exist_ok=True, parents=True)
                 path.write_bytes(content)
             server = servers.enter_context(PythonProcess(ftp_server.__file__, str(tmp_path), *modes))
             until(lambda: server.stdout.endswith(b"\n"))
@@ -45,6 +45,29 @@ async def test_2_3_ftp_obeys_its_robots_txt(ftp: Callable[..., str]) -> None:
     assert [response.body for response in result.pages.values()] == [b"page"]
     assert list(result.refused) == [f"{origin}/private"]
     assert result.refused[f"{origin}/private"].verdict.robots_url == f"{origin}/robots.txt"
+
+
+@ensureDeferred
+async def test_ftp_is_judged_by_the_file_that_is_asked_for(ftp: Callable[..., str]) -> None:
+    rules = b"user-agent: *\ndisallow: /pub/private/\ndisallow: /pub/one.txt$\ndisallow: /pub/(x).txt\n"
+    files = {"pub/private/a.txt": b"secret", "pub/one.txt": b"secret", "pub/(x).txt": b"secret", "pub/two.txt": b"two"}
+    origin = ftp(robots=rules, **files)
+    forbidden = [
+        "/pub/private%2Fa.txt",
+        "/pub%2Fprivate%2Fa.txt",
+        "/pub//private/a.txt",
+        "/pub/x%2F..%2Fprivate/a.txt",
+        "/pub/one.txt?x",
+        "/pub/one.txt;type=i",
+        "/pub/one%2Etxt?",
+        "/pub/%28x%29.txt",
+        "/pub/%28x).txt?x#y",
+    ]
+    allowed = ["/pub/two.txt", "/pub/two.txt?x", "/pub%2Ftwo.txt"]
+    result = await crawl(*(f"{origin}{path}" for path in (*forbidden, *allowed)))
+    assert set(result.refused) == {Request(f"{origin}{path}").url for path in forbidden}
+    assert {response.body for response in result.pages.values()} == {b"two"}
+    assert len(result.pages) == len(allowed)
 
 
 @ensureDeferred
@@ -142,6 +165,19 @@ async def test_2_3_a_custom_scheme_with_an_authority() -> None:
     result = await crawl(f"{origin}/page", f"{origin}/private", settings=GEMINI)
     assert list(result.pages) == [f"{origin}/page"]
     assert result.refused[f"{origin}/private"].verdict.robots_url == f"{origin}/robots.txt"
+
+
+@ensureDeferred
+async def test_2_3_a_websocket_obeys_the_robots_txt_of_http(web: Web) -> None:
+    site = web.robots(RULES)
+    origin = site.origin.replace("http://", "ws://")
+    result = await crawl(
+        f"{origin}/page", f"{origin}/private", site.url("/private"), settings={"DOWNLOAD_HANDLERS": {"ws": Capsule}}
+    )
+    assert list(result.pages) == [f"{origin}/page"]
+    assert set(result.refused) == {f"{origin}/private", site.url("/private")}
+    assert {error.verdict.robots_url for error in result.refused.values()} == {site.url("/robots.txt")}
+    assert site.targets == ["/robots.txt"]
 
 
 @ensureDeferred

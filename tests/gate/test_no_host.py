@@ -13,7 +13,16 @@ from scrapy import Request
 
 from scrapy_rep.protocol.words import REASON_WORDS, VerdictReason
 
-URLS = ["http:///host/private", "https:///host/", "HTTP:///x", "http://:80/x", "http://u@/x", "http:/a/b?c=://"]
+URLS = [
+    "http:///host/private",
+    "https:///host/",
+    "HTTP:///x",
+    "http://:80/x",
+    "http://u@/x",
+    "http:/a/b?c=://",
+    "ws:///host/x",
+    "WSS://:80/x",
+]
 if CAN["send a URL verbatim"]:
     URLS += ["http:/\t//host/x?://", " \0http:///host/x", "ht\rtp:///host/x", "http://host:port/x"]
 SETTINGS = [{}, {"REP_EVIDENCE": True, "REP_REPORT": "report.jsonl", "REP_REFUSALS": "refused.jsonl"}]

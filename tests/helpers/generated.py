@@ -23,6 +23,7 @@ OTHER_KEYS = [
     "user\tagent",
 ]
 SEPARATORS = [": ", ":"] * 4 + [" : ", "\t:", " ", "  ", "\t", "", "::"]
+SEPARATORS += ["\xa0: ", " \x0b:", "\0: ", ":\xa0", ": \x7f ", " \xa0", "\xa0"]
 AGENTS = [
     "*",
     "a",
@@ -44,7 +45,7 @@ AGENTS = [
 ]
 ENDS = ["\n"] * 8 + ["\r\n", "\r", "\n\n", "\r\r\n", "\x0b", "\x85"]
 MARKS = [b""] * 14 + [b"\xef\xbb\xbf", b"\xef\xbb\xbf" * 2]
-TAILS = [""] * 8 + [" # c", "#", "  ", "\t", "\t #x: y"]
+TAILS = [""] * 12 + [" # c", "#", "  ", "\t", "\t #x: y", "\xa0", "\0", "\x85 #"]
 TOKENS: list[tuple[str, ...]] = [("a",), ("b",), ("A",), ("*",), ("z",), ("z", "b"), ("b", "a"), ()]
 
 
@@ -74,7 +75,7 @@ def line(random: Random) -> str:
         value = random.choice(DELAYS)
     else:
         value = random.choice(["/", "/", "/", "*", "/a", ""]) + text(random, 6)
-    indent = random.choice([""] * 8 + [" ", "\t ", "#"])
+    indent = random.choice([""] * 10 + [" ", "\t ", "#", "\x0b", "\xa0 "])
     return indent + key + random.choice(SEPARATORS) + value + random.choice(TAILS)
 
 

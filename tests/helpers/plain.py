@@ -6,6 +6,7 @@ What the standard leaves open is decided as in docs/conformance.md. There is no 
 from __future__ import annotations
 
 import string
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -51,29 +52,38 @@ class Outcome:
 
 
 def lines_of(body: bytes) -> list[str]:
-    """Split at CR, LF and CRLF, and at nothing else. NUL is white space only at the end of a line. Byte order marks are
-    skipped at the beginning of a line."""
+    """Split at CR, LF and CRLF, and at nothing else."""
     text = body.decode("latin-1")
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return [without_marks(line).rstrip(" \t\0") for line in lines]
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def without_marks(line: str) -> str:
-    while line.startswith("\xef\xbb\xbf"):
-        line = line.removeprefix("\xef\xbb\xbf")
-    return line
+def without_white_space(octets: str) -> str:
+    """The octets without the white space around them. It may be white space of Unicode, in UTF-8, or a control."""
+    text = octets.encode("latin-1").decode("utf-8", "surrogateescape")
+    while text and is_white_space(text[0]):
+        text = text[1:]
+    while text and is_white_space(text[-1]):
+        text = text[:-1]
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+def is_white_space(character: str) -> bool:
+    """Whether the character is skipped beside a key or a value. U+FEFF is the byte order mark."""
+    return character.isspace() or unicodedata.category(character) == "Cc" or character in "\u200b\ufeff"
 
 
 def record_of(line: str) -> tuple[str, str] | None:
     """The kind of the record in the line, and its value; None if the line has no record."""
-    line = line.split("#", maxsplit=1)[0].strip(" \t")
+    line = without_white_space(line.split("#", maxsplit=1)[0])
     before, colon, after = line.partition(":")
-    if colon and (kind := kind_of(before.rstrip(" \t"))):
-        return kind, after.strip(" \t")
+    while before and not "!" <= before[-1] <= "~":  # all but printable ASCII is skipped between a key and its colon
+        before = before[:-1]
+    if colon and (kind := kind_of(before)):
+        return kind, without_white_space(after)
     words = line.replace("\t", " ").split(" ")
     words = [word for word in words if word]
     if len(words) == 2 and " " not in words[0] and (kind := kind_of(words[0])):
-        return kind, words[1]
+        return kind, without_white_space(words[1])
     return None
 
 

@@ -215,6 +215,20 @@ HEADERS = {
     "Mozilla/5.0 (compatible; bot@example.com; FooBot)": "FooBot",
     "Mozilla/5.0 X11 en-US FooBot/1.0": "FooBot",
     "Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 6.0; SLCC1; compatible; FooBot)": "FooBot",
+    # The shape of a language, or a word that may introduce an address; but with a version.
+    "my-AI/1.0 (+https://example.com/bot)": "my-AI",
+    "um-LN/1.0 (compatible; heritrix/3.4.0 +https://e.example)": "um-LN",
+    "my-AI/1.0 mailto:bot@example.com": "my-AI",
+    f"{CHROME} my_AI/1.0": "my_AI",
+    "Mozilla/5.0 (compatible; my-AI/1.0; +https://example.com/bot)": "my-AI",
+    "See/1.0 (+https://example.com/bot)": "See",
+    # A name before a word that introduces an address.
+    "MyBot by me@example.com": "MyBot",
+    f"{CHROME} MyBot contact: me@example.com": "MyBot",
+    f"{CHROME} contact: me@example.com MyBot/1.0": "MyBot",
+    # Cut off within a comment.
+    "Mozilla/5.0 (compatible; MyBot/1.0; +https://exam": "MyBot",
+    "MyBot/1.0 (compatible; heritrix/3.4.0 (x": "MyBot",
 }
 
 BROWSERS = [
@@ -266,7 +280,12 @@ BROWSERS = [
     "Opera/9.80 (Windows NT 6.0) Presto/2.12.388 Version/12.14",
     "Mozilla/5.0 (compatible; Konqueror/4.5; Linux) KHTML/4.5.4 (like Gecko)",
     "Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 6.1; Trident/4.0; SLCC2; .NET CLR 2.0.50727)",
+    # Cut off within a comment.
+    "Mozilla/5.0 (compatible; MSIE 9.0; Windows NT 6.1",
+    "Mozilla/5.0 (Linux; Android 13; SM-S901B",
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like (x",
     # Without its parentheses, and with a language.
+    "Mozilla/5.0 compatible; MSIE 9.0; Windows NT 6.1; en-US",
     "Mozilla/5.0 Windows NT 10.0; Win64; x64; en-US AppleWebKit/537.36 Chrome/120.0.0.0 Safari/537.36",
 ]
 
@@ -300,6 +319,14 @@ def test_a_browsers_header_names_no_crawler(header: str) -> None:
         pytest.param(f"{CHROME} (first.last@example.com)", id="2.2.1-an-email-address-in-a-comment"),
         pytest.param(f"{CHROME} mailto:bot@example.com", id="2.2.1-mailto"),
         pytest.param(f"{CHROME} https://example.com/bot", id="2.2.1-a-browser-and-an-address"),
+        pytest.param(f"{CHROME} contact: me@example.com", id="2.2.1-contact"),
+        pytest.param(f"{CHROME} Contact me@example.com", id="2.2.1-contact-without-a-colon"),
+        pytest.param(f"{CHROME} by me@example.com", id="2.2.1-by"),
+        pytest.param(f"{CHROME} see https://example.com/bot", id="2.2.1-see"),
+        pytest.param(f"{CHROME}; E-Mail: me@example.com", id="2.2.1-e-mail"),
+        pytest.param(f"{CHROME} more info: www.example.com", id="2.2.1-more-info"),
+        pytest.param("Mozilla/5.0 (compatible; contact: me@example.com)", id="2.2.1-after-compatible"),
+        pytest.param("Mozilla/5.0 (X11; Linux x86_64) email: me@example.com", id="2.2.1-email"),
     ],
 )
 def test_a_header_may_name_no_crawler(header: str) -> None:
@@ -340,6 +367,19 @@ def test_what_is_one_product_token(text: str, one: bool) -> None:
         pytest.param("City Scrapers [production mode]. See https://example.com", True, id="2.2.1-a-sentence"),
         pytest.param("News Bot/1.0 (+https://example.com/bot)", True, id="2.2.1-two-words-and-a-version"),
         pytest.param("Mozilla/5.0 (compatible; City Scrapers; +https://example.com)", True, id="2.2.1-in-a-comment"),
+        pytest.param("City! Scrapers", True, id="2.2.1-an-exclamation-mark"),
+        pytest.param("City & Scrapers/1.0", True, id="2.2.1-an-ampersand"),
+        pytest.param("City &Scrapers", True, id="2.2.1-an-ampersand-before-a-word"),
+        pytest.param("City++Bot", True, id="2.2.1-plus-signs"),
+        pytest.param("City&News-Bot/1.0", True, id="2.2.1-an-ampersand-in-a-word"),
+        pytest.param("City's-Bot", True, id="2.2.1-an-apostrophe"),
+        pytest.param("Cityü-Bot/1.0 (+https://example.com/bot)", True, id="2.2.1-a-letter-outside-ascii"),
+        pytest.param("Mozilla/5.0 (compatible; City! Slurp; +https://example.com)", True, id="2.2.1-cut-in-a-comment"),
+        pytest.param("CityBot: a crawler", False, id="2.2.1-a-colon"),
+        pytest.param("CityBot; Scrapy", False, id="2.2.1-a-semicolon"),
+        pytest.param("CityBot[production]", False, id="2.2.1-a-bracket"),
+        pytest.param("CityBot|1.0", False, id="2.2.1-a-bar"),
+        pytest.param("City/1.0 (CityBot; bigCity!)", False, id="2.2.1-a-longer-word"),
         pytest.param("CityBot", False, id="2.2.1-one-word"),
         pytest.param("CityBot/1.0 Scrapy/2.19", False, id="2.2.1-a-version-ends-the-name"),
         pytest.param("CityBot 1.0", False, id="2.2.1-a-version-after-a-space"),

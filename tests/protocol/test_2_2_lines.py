@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import unicodedata
 from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 from asking import ORIGIN, TOKEN, allows, parse
@@ -27,13 +30,19 @@ NO_LINE_ENDS = [
     pytest.param("\u2028", id="2.2-NL-not-line-separator"),
     pytest.param("\u2029", id="2.2-NL-not-paragraph-separator"),
 ]
+# What is skipped beside a key or a value: white space of Unicode, controls, U+200B and U+FEFF.
+WHITE_SPACE = {
+    character
+    for character in map(chr, range(sys.maxunicode + 1))
+    if (character.isspace() or unicodedata.category(character) == "Cc") and character not in " \t\r\n"
+} | {"\u200b", "\ufeff"}
 NO_WHITE_SPACE = [
-    pytest.param("\v", id="2.2-WS-not-vt"),
-    pytest.param("\f", id="2.2-WS-not-ff"),
-    pytest.param("\0", id="2.2-WS-not-nul"),
-    pytest.param("\xa0", id="2.2-WS-not-nbsp"),
-    pytest.param("\u3000", id="2.2-WS-not-ideographic-space"),
-    pytest.param("\u200b", id="2.2-WS-not-zero-width-space"),
+    pytest.param("é".encode(), id="2.2-WS-not-a-letter"),
+    pytest.param("\u2060".encode(), id="2.2-WS-not-a-word-joiner"),
+    pytest.param("\u2014".encode(), id="2.2-WS-not-a-dash"),
+    pytest.param(b"\xa0", id="2.2-WS-not-an-octet-that-is-not-utf-8"),
+    pytest.param(b"\xc2", id="2.2-WS-not-the-first-octet-of-nbsp"),
+    pytest.param(b"\xef\xbb", id="2.2-WS-not-half-a-mark"),
 ]
 
 
@@ -46,9 +55,10 @@ NO_WHITE_SPACE = [
         pytest.param("User-agent: *\r\n\ufeff\ufeffDisallow: /a", ["/a"], id="2.2-mark-twice"),
         pytest.param("User-agent: *\n\ufeff\nDisallow: /a", ["/a"], id="2.2-mark-alone-in-a-line"),
         pytest.param("User-agent: *\n\ufeff Disallow: /a", ["/a"], id="2.2-mark-then-white-space"),
-        pytest.param("User-agent: *\n \ufeffDisallow: /a", [], id="2.2-mark-not-after-white-space"),
-        pytest.param("User-agent: *\nDisallow: \ufeff/a", [], id="2.2-mark-not-in-a-line"),
-        pytest.param("User-agent: *\nDisallow\ufeff: /a", [], id="2.2-mark-not-behind-a-key"),
+        pytest.param("User-agent: *\n \ufeffDisallow: /a", ["/a"], id="2.2-mark-after-white-space"),
+        pytest.param("User-agent: *\nDisallow: \ufeff/a", ["/a"], id="2.2-mark-before-a-value"),
+        pytest.param("User-agent: *\nDisallow\ufeff: /a", ["/a"], id="2.2-mark-behind-a-key"),
+        pytest.param("User-agent: *\nDis\ufeffallow: /a", [], id="2.2-mark-not-in-a-key"),
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be", "utf-16"])
@@ -114,10 +124,58 @@ def test_white_space_and_comments_around_a_token(line: str, token: str) -> None:
     assert group.product_tokens == (token,)
 
 
-@pytest.mark.parametrize("character", NO_WHITE_SPACE)
-def test_nothing_else_is_white_space(character: str) -> None:
-    text = f"User-agent: *\n{character}Disallow: /\nDisallow{character}: /\n"
-    assert [ignored.reason for ignored in parse(text).ignored] == ["unknown key", "unknown key"]
+@pytest.mark.parametrize("character", sorted(WHITE_SPACE), ids=ascii)
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("_Disallow: /a", id="2.2-WS-before-the-key"),
+        pytest.param("Disallow_: /a", id="2.2-WS-before-the-colon"),
+        pytest.param("Disallow:_/a", id="2.2-WS-before-the-value"),
+        pytest.param("Disallow: /a_", id="2.2-WS-after-the-value"),
+        pytest.param("Disallow: /a_#c", id="2.2-WS-before-a-comment"),
+        pytest.param("\t_ Disallow _\t: __ /a _ _ # _", id="2.2-WS-everywhere"),
+        pytest.param("_Disallow /a_", id="2.2-WS-without-a-colon"),
+        pytest.param("Disallow _/a", id="2.2-WS-before-the-value-without-a-colon"),
+    ],
+)
+def test_white_space_beside_a_key_or_a_value_is_skipped(line: str, character: str) -> None:
+    text = f"#\n{character}User-agent{character}:{character}*{character}\n{line.replace('_', character)}"
+    for body in (text.encode(), text.encode("utf-16")):
+        robots = parse(body)
+        assert [(rule.line, rule.octets) for rule in robots.groups[0].rules] == [(3, b"/a")]
+        assert robots.groups[0].product_tokens == ("*",)
+        assert robots.ignored == ()
+        assert not allows(body, "/a")
+
+
+@pytest.mark.parametrize("character", sorted(WHITE_SPACE - {"\0"}), ids=ascii)
+def test_within_a_value_it_counts_like_other_octets(character: str) -> None:
+    text = f"User-agent: *\nDisallow: /a:{character}b{character}\nDisallow /c:{character}d\n"
+    octets = character.encode()
+    assert [rule.octets for rule in parse(text).groups[0].rules] == [b"/a:" + octets + b"b", b"/c:" + octets + b"d"]
+    assert not allows(text, f"/a:{quote(character)}b")
+    assert allows(text, "/a:b")
+
+
+@pytest.mark.parametrize("octets", NO_WHITE_SPACE)
+def test_nothing_else_is_white_space(octets: bytes) -> None:
+    robots = parse(b"User-agent: *\n_Disallow: /\nDisallow: _/a\nDisallow: /b_\n".replace(b"_", octets))
+    assert [(ignored.line, ignored.reason) for ignored in robots.ignored] == [
+        (2, "unknown key"),
+        (3, "begins with neither / nor *"),
+    ]
+    assert [rule.octets for rule in robots.groups[0].rules] == [b"/b" + octets]
+
+
+@pytest.mark.parametrize("octets", [*NO_WHITE_SPACE, b" \xa0\t\xff", b"\xe2\x80"])
+def test_all_but_printable_ascii_is_skipped_between_a_key_and_its_colon(octets: bytes) -> None:
+    assert not allows(b"User-agent_: *\nDisallow_: /a\n".replace(b"_", octets), "/a")
+    assert allows(b"User-agent: *\nDisallow_!: /a\nDis_allow: /a\n".replace(b"_", octets), "/a")
+
+
+def test_between_words_only_space_and_tab_are_white_space() -> None:
+    assert allows("User-agent: *\u00a0foo\nDisallow: /a\n", "/a")
+    assert allows("User-agent: *\nDisallow\u00a0/a\n", "/a")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +184,7 @@ def test_nothing_else_is_white_space(character: str) -> None:
         pytest.param(b"\0", b"/x", id="2.2-WS-nul"),
         pytest.param(b"\0\0\0", b"/x", id="2.2-WS-several-nuls"),
         pytest.param(b" \0\t\0 ", b"/x", id="2.2-WS-nul-between-white-space"),
-        pytest.param(b"\0#c", b"/x\0", id="2.2-WS-not-before-a-comment"),
+        pytest.param(b"\0#c", b"/x", id="2.2-WS-before-a-comment"),
         pytest.param(b"#c\0", b"/x", id="2.2-WS-nul-after-a-comment"),
         pytest.param(b"\0y", b"/x\0y", id="2.2-WS-not-nul-in-a-value"),
     ],

@@ -42,6 +42,8 @@ RESTRICTED, UNREACHABLE = AccessResult.RESTRICTED, AccessResult.UNREACHABLE
         pytest.param("https://user:secret@www.example.com/", "https://www.example.com/robots.txt", id="2.3-userinfo"),
         pytest.param("http://[::1]:8080/a", "http://[::1]:8080/robots.txt", id="2.3-literal-ipv6"),
         pytest.param("https://bücher.example/", "https://xn--bcher-kva.example/robots.txt", id="2.3-idna"),
+        pytest.param("ws://www.example.com/chat", "http://www.example.com/robots.txt", id="RFC6455-3-ws"),
+        pytest.param("WSS://www.example.com:8443", "https://www.example.com:8443/robots.txt", id="RFC6455-3-wss"),
     ],
 )
 def test_where_robots_txt_is(url: str, robots_url: str) -> None:
@@ -73,6 +75,10 @@ SAME = [
     pytest.param("https://[::1]/", "https://[0:0:0:0:0:0:0:1]/", id="RFC5952-literal-ipv6"),
     pytest.param("https://[fe80::a]/", "https://[FE80::A]:443/", id="RFC5952-literal-ipv6-case"),
     pytest.param("https://127.0.0.1/", "https://127.0.0.1./", id="RFC6454-4-literal-ipv4-trailing-dot"),
+    pytest.param("http://example.com/", "ws://example.com/", id="RFC6455-3-ws"),
+    pytest.param("https://example.com/", "wss://example.com/", id="RFC6455-3-wss"),
+    pytest.param("http://example.com/", "ws://example.com:80/", id="RFC6455-3-default-port-ws"),
+    pytest.param("https://example.com/", "wss://example.com:443/", id="RFC6455-3-default-port-wss"),
     pytest.param("https://127.0.0.1/", "https://127.1/", id="RFC6943-3.1.1-ipv4-two-parts"),
     pytest.param("https://127.0.0.1/", "https://2130706433/", id="RFC6943-3.1.1-ipv4-one-number"),
     pytest.param("https://127.0.0.1/", "https://0x7F.0.0.0x1/", id="RFC6943-3.1.1-ipv4-hexadecimal"),
@@ -81,6 +87,8 @@ SAME = [
 DIFFERENT = [
     pytest.param("https://example.com/", "http://example.com/", id="RFC6454-4-scheme"),
     pytest.param("https://example.com/", "https://www.example.com/", id="RFC6454-4-host"),
+    pytest.param("https://example.com/", "ws://example.com/", id="RFC6455-3-ws-is-not-https"),
+    pytest.param("https://example.com/", "ws://example.com:443/", id="RFC6455-3-ws-at-the-port-of-https"),
     pytest.param("https://example.com/", "https://example.org/", id="RFC6454-4-top-level-domain"),
     pytest.param("https://example.com/", "https://example.com:8443/", id="RFC6454-4-port"),
     pytest.param("https://example.com/", "https://example.com:80/", id="RFC6454-4-another-schemes-default-port"),
@@ -332,6 +340,30 @@ def test_what_shows_a_challenge(fields: list[tuple[str, str]], body: bytes, vend
     assert vendor_of_challenge(lines(*fields), body) == vendor
 
 
+IMPERVA = b'<html style="height:100%"><iframe id="main-iframe" src="/_Incapsula_Resource?SWUDNSAI=31"></iframe></html>'
+DATADOME = b'<html><script src="https://ct.captcha-delivery.com/c.js"></script></html>'
+SIGN = ("Accept-Signature", 'sig1=("@authority" "signature-agent";key="sig1");created;tag="web-bot-auth"')
+
+
+@pytest.mark.parametrize(
+    ("fields", "body", "vendor", "statuses"),
+    [
+        pytest.param([], IMPERVA, "Imperva", {200, 401, 403}, id="imperva"),
+        pytest.param([], DATADOME, "DataDome", {200, 401, 403}, id="datadome"),
+        pytest.param([SIGN], b"", "Web Bot Auth", {401, 403}, id="a-request-for-a-signature"),
+        pytest.param([SIGN, SIGN], b"", "Web Bot Auth", {401, 403}, id="two-lines"),
+        pytest.param([("Accept-Signature", " ")], b"", "", {200, 401, 403, 404}, id="an-empty-request"),
+        pytest.param([], b"# " + IMPERVA + DATADOME, "", {200, 401, 403, 404}, id="no-markup"),
+        pytest.param([], ANUBIS, "Anubis", {200, 401, 403, 404}, id="any-status"),
+    ],
+)
+def test_the_statuses_with_which_a_sign_shows_a_challenge(
+    fields: list[tuple[str, str]], body: bytes, vendor: str, statuses: set[int]
+) -> None:
+    found = {status: vendor_of_challenge(lines(*fields), body, status) for status in (200, 401, 403, 404)}
+    assert found == {status: vendor if status in statuses else "" for status in found}
+
+
 def test_every_row_of_challenges_has_its_source() -> None:
     assert len(set(VENDORS)) == len(VENDORS)
     assert all(row[-1] for row in (*BY_HEADER, *BY_PAGE))
@@ -367,6 +399,7 @@ NOT_CLEAR = "to a malformed or ambiguous host"
         pytest.param("data:text/plain,Allow:%20/", NO_LOCATION, id="2.3.1.2-data"),
         pytest.param("javascript:void(0)", NO_LOCATION, id="2.3.1.2-javascript"),
         pytest.param("ftp://h/robots.txt", "to ftp:, which is neither http nor https", id="2.3.1.2-ftp"),
+        pytest.param("wss://h/robots.txt", "to wss:, which is neither http nor https", id="2.3.1.2-wss"),
         pytest.param("GOPHER://h/", "to gopher:, which is neither http nor https", id="2.3.1.2-gopher"),
         pytest.param("https://user:secret@www.example.com/", USER_INFORMATION, id="RFC9110-4.2.4-user-and-password"),
         pytest.param("https://@www.example.com/", USER_INFORMATION, id="RFC9110-4.2.4-an-empty-user"),

@@ -8,6 +8,7 @@ from urllib.parse import urlunparse
 import pytest
 
 from scrapy_rep.protocol.readings import other_readings
+from scrapy_rep.protocol.robotstxt.patterns import spellings
 
 READINGS = {
     # Dot segments (RFC 3986 section 5.2.4)
@@ -69,6 +70,31 @@ def test_two_slashes_are_doubled_where_this_python_doubles_them(before: str) -> 
     doubled = () if urlunparse(("", "", "//a", "", "", "")) == "//a" else (f"{before}////a",)
     assert other_readings(f"{before}//a") == doubled
     assert sys.version_info < (3, 13, 0) or doubled
+
+
+# What Scrapy's FTP handler asks for: the path without escapes, parameters and query. FTP servers read `//` as `/`.
+FTP = {
+    "/pub/private%2Fa.txt": ["/pub/private/a.txt"],
+    "/pub/%28x%29.txt": ["/pub/(x).txt"],
+    "/pub/one.txt?x": ["/pub/one.txt"],
+    "/pub/one.txt;type=i?x": ["/pub/one.txt?x", "/pub/one.txt"],
+    "/pub//a%2F/b": ["/pub/a/b"],
+    "/pub%2F..%2Fprivate": ["/pub/../private", "/private"],
+    "/a%23b": [],
+    "/a%2523b%25": [],
+    "/a%3Fb": ["/a?b"],
+    "/caf%C3%A9": [],
+    "/pub/": [],
+    "": [],
+}
+
+
+@pytest.mark.parametrize("scheme", ["ftp", "FTP"])
+@pytest.mark.parametrize(("url", "readings"), FTP.items(), ids=FTP)
+def test_readings_of_ftp(url: str, readings: list[str], scheme: str) -> None:
+    origin = f"{scheme}://example.com"
+    found = {spellings(reading) for reading in other_readings(origin + url)} - {spellings(origin + url)}
+    assert found == {spellings(reading) for reading in readings}
 
 
 def test_many_dot_segments_take_linear_time() -> None:

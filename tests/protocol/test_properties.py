@@ -169,7 +169,7 @@ def test_what_a_header_names_is_a_product_token_of_it(header: str) -> None:
 def test_a_lines_token_is_everyone_or_a_product_token(value: bytes) -> None:
     token = line_token(value)
     assert token is None or is_product_token(token)
-    assert token is None or value.lower().lstrip(b" \t").startswith(token.encode())
+    assert token is None or token.encode() in value.lower()
 
 
 # What makes no difference.

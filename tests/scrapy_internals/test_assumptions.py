@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from inspect import getsource
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -219,10 +218,16 @@ async def test_the_engine_asks_the_downloaders_needs_backout_which_can_be_replac
     await look_inside(look)
 
 
-@pytest.mark.parametrize(("active", "needs_backout"), [(1, False), (2, True), (3, True)])
-def test_needs_backout_compares_active_with_total_concurrency(active: int, needs_backout: bool) -> None:
-    downloader: Any = SimpleNamespace(total_concurrency=2, active=set(range(active)))
-    assert Downloader.needs_backout(downloader) is needs_backout
+@ensureDeferred
+async def test_needs_backout_compares_active_with_total_concurrency() -> None:
+    async def look(engine: Any) -> None:
+        engine.downloader.total_concurrency = 2
+        for number in (1, 2, 3):
+            engine.downloader.active = {Request(f"data:,{n}") for n in range(number)}
+            assert Downloader.needs_backout(engine.downloader) is (number >= 2)
+        engine.downloader.active.clear()
+
+    await look_inside(look)
 
 
 @ensureDeferred

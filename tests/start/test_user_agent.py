@@ -111,15 +111,30 @@ async def test_a_spider_without_a_name_of_its_own_obeys_everyones_group(web: Web
     assert "USER_AGENT" in warning
 
 
-@pytest.mark.parametrize("configured", [None, "City"])
+@pytest.mark.parametrize("configured", [False, True])
+@pytest.mark.parametrize(
+    ("user_agent", "token"),
+    [
+        ("City Scrapers. Say hello at https://example.com", "City"),
+        ("City! Scrapers", "City"),
+        ("City & Scrapers", "City"),
+        ("C++Bot", "C"),
+        ("AT&T-Bot", "AT"),
+        ("O'Reilly-Bot", "O"),
+        ("Müller-Bot", "M"),
+        ("Yahoo! Slurp", "Yahoo"),
+    ],
+)
 @ensureDeferred
-async def test_a_name_of_several_words_logs_a_warning(web: Web, configured: str | None) -> None:
-    settings = {"USER_AGENT": "City Scrapers. Say hello at https://example.com", "ROBOTSTXT_USER_AGENT": configured}
+async def test_a_token_that_is_cut_from_a_name_logs_a_warning(
+    web: Web, user_agent: str, token: str, configured: bool
+) -> None:
+    settings = {"USER_AGENT": user_agent, "ROBOTSTXT_USER_AGENT": token if configured else None}
     warnings = (await crawl(settings=settings)).messages()
-    assert len(warnings) == (configured is None)
+    assert len(warnings) == (not configured)
     for warning in warnings:
-        assert "'City' is only the first word" in warning
-        assert "(from USER_AGENT)" in warning
+        assert warning.startswith(f"The product token {token!r} is only the beginning of a name in the User-Agent ")
+        assert f"{user_agent!r} (from USER_AGENT)" in warning
 
 
 @pytest.mark.parametrize("configured", ["setting", "Setting/1.0", "*"])
@@ -150,6 +165,14 @@ async def test_a_warning_names_the_setting_that_is_not_a_token(web: Web, value: 
     (warning,) = result.messages()
     text = value[0] if isinstance(value, list) else value
     assert warning.startswith(f"the setting ROBOTSTXT_USER_AGENT is {text!r}, {said}")
+    assert warning.endswith("Set it to a product token such as 'ExampleBot'")
+
+
+@ensureDeferred
+async def test_the_warning_about_names_in_one_text_names_the_list(web: Web) -> None:
+    result = await crawl(settings={"USER_AGENT": "NewsBot/1.0", "ROBOTSTXT_USER_AGENT": "NewsBot, Googlebot"})
+    (warning,) = result.messages()
+    assert warning.endswith("a product token such as 'ExampleBot', or to a list such as ['NewsBot', 'Googlebot']")
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,8 @@ async def test_listeners_and_spiders_can_ask_for_preferences(web: Web) -> None:
             noted.append((verdict.allowed, verdict.purpose, dict(verdict.usage)))
 
     def known(info: OriginInfo) -> None:
-        assert info.robots is not None
-        noted.append(dict(Usage.of(info.robots, site.url("/shop/1"), "NewsBot")))
+        assert info.policy.robots is not None
+        noted.append(dict(Usage.of(info.policy.robots, site.url("/shop/1"), "NewsBot")))
 
     def prepare(crawler: Crawler) -> None:
         crawler.signals.connect(known, signal=robots_known, weak=False)
@@ -210,6 +210,66 @@ async def test_noai_in_robots_tags_disallows_training(web: Web, page: dict[str, 
     where = "the page itself" if source and source.startswith("Meta") else "the header of the response"
     expected = [refused_by(f"{where} ({source})")] if source else []
     assert [str(error) for error in refused.refused.values()] == expected
+
+
+TDM = '<html><head><Meta Name="TDM-Reservation" content="1"><meta name="tdm-policy" content="/p"></head></html>'
+
+
+@pytest.mark.parametrize(
+    ("page", "expected", "where"),
+    [
+        pytest.param(
+            answer(headers={"TDM-Reservation": "1"}),
+            False,
+            "the header of the response (Tdm-Reservation: 1)",
+            id="header",
+        ),
+        pytest.param(answer(TDM, headers=HTML), False, "the page itself (Meta Tdm-Reservation: 1)", id="element"),
+        pytest.param(
+            answer(TDM, headers={**HTML, "tdm-reservation": "0"}),
+            False,
+            "the page itself (Meta Tdm-Reservation: 1)",
+            id="the-stricter-of-both",
+        ),
+        pytest.param(answer(TDM.replace('"1"', '"0"'), headers=HTML), True, None, id="not-reserved"),
+        pytest.param(answer(TDM, headers={"Content-Type": "text/plain"}), None, None, id="no-html"),
+        pytest.param(answer(headers={"TDM-Policy": "https://example.com/policy"}), None, None, id="a-policy-alone"),
+    ],
+)
+@ensureDeferred
+async def test_a_reservation_disallows_text_and_data_mining(
+    web: Web, page: dict[str, Any], expected: bool | None, where: str | None
+) -> None:
+    site = web.site({"/robots.txt": answer("User-agent: *\nContent-Usage: search=y"), "/a": page})
+    purposes = {"REP_PURPOSES": ["tdm"]}
+    stated = {"search": True, **({} if expected is None else {"tdm": expected})}
+    assert usage(await crawl(site.url("/a"), settings=purposes)) == {"/a": stated}
+    refused = await crawl(site.url("/a"), settings={**purposes, "REP_PURPOSES_REFUSE": True})
+    said = [f"Forbidden for the purpose 'tdm' by {where}"] if where else []
+    assert [str(error) for error in refused.refused.values()] == said
+
+
+@pytest.mark.parametrize(
+    ("charset", "encoding"),
+    [
+        pytest.param("; charset=utf-16", "utf-16", id="UTF-16"),
+        pytest.param("", "utf-16", id="UTF-16-by-its-byte-order-mark"),
+        pytest.param("; charset=utf-16be", "utf-16-be", id="UTF-16BE"),
+        pytest.param("; charset=idna", "utf-8", id="a-codec-that-cannot-decode-pages"),
+        pytest.param("; charset=base64", "utf-8", id="a-codec-that-decodes-no-text"),
+        pytest.param("; charset=nonsense", "utf-8", id="an-unknown-charset"),
+    ],
+)
+@ensureDeferred
+async def test_noai_is_read_in_the_encoding_of_the_page(web: Web, charset: str, encoding: str) -> None:
+    page = answer(NOAI.encode(encoding), headers={"Content-Type": f"text/html{charset}"})
+    site = web.site({"/robots.txt": answer(""), "/a": page})
+    # Scrapy's MetaRefreshMiddleware reads the text of the page, and fails if the page cannot be decoded.
+    result = await crawl(site.url("/a"), settings={**REFUSE, "METAREFRESH_ENABLED": False})
+    assert [str(error) for error in result.refused.values()] == [
+        "Forbidden for the purpose 'train-ai' by the page itself (Meta Robots: noindex, NoAI)"
+    ]
+    assert result.failed == {}
 
 
 @ensureDeferred

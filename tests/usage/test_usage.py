@@ -60,8 +60,59 @@ def test_every_category_has_its_source() -> None:
         "ai-input",
         "use-reference",
         "use-full",
+        "tdm",
     ]
     assert all(category.source and category.spellings for category in VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    ("stated", "usage"),
+    [
+        # draft-ietf-aipref-vocab-01: AI Training, which includes Generative AI Training
+        pytest.param("ai=n", {"train-ai": False}, id="01-ai"),
+        pytest.param("ai=y", {"train-ai": True}, id="01-ai-allowed"),
+        pytest.param("genai=n", {"train-ai": False}, id="01-genai"),
+        pytest.param("ai=y, genai=n", {"train-ai": False}, id="01-the-narrower-one-disallows"),
+        pytest.param("tdm=n", {"tdm": False}, id="01-tdm"),
+        pytest.param("tdm=y, ai=n, search=y", {"tdm": True, "train-ai": False, "search": True}, id="01-several"),
+        # draft-ietf-aipref-vocab-02
+        pytest.param("train-genai=n", {"train-ai": False}, id="02-train-genai"),
+        pytest.param("train-genai=y, train-ai=n", {"train-ai": False}, id="02-and-the-label-of-today"),
+        pytest.param("ai=no, genai=?0", {}, id="no-preference"),
+    ],
+)
+def test_older_labels_in_content_usage(stated: str, usage: dict[str, bool]) -> None:
+    assert Usage.of(parse(f"User-agent: *\nContent-Usage: {stated}\n"), "/", TOKEN) == usage
+    assert Usage().with_header("content-usage", [stated.encode()]) == usage
+    in_signal = parse(f"User-agent: *\nContent-Signal: {stated.replace('=n', '=no')}\n")
+    assert Usage.of(in_signal, "/", TOKEN).keys() <= {"search"}, "only Content-Usage had these labels"
+
+
+@pytest.mark.parametrize("label", ["all", "bots", "inference", "ai-output"])
+def test_older_labels_of_categories_that_are_gone_are_reported(label: str) -> None:
+    robots = parse(f"User-agent: *\nContent-Usage: {label}=n\n")
+    assert Usage.of(robots, "/", TOKEN) == {}
+    (ignored,) = ignored_statements(robots.octets)
+    assert ignored.reason == f"no known preference: {label}=n"
+
+
+@pytest.mark.parametrize(
+    ("values", "usage"),
+    [
+        (["1"], {"tdm": False}),
+        ([" 1 "], {"tdm": False}),
+        (["0"], {"tdm": True}),
+        (["0", "1"], {"tdm": False}),
+        (["0, 0"], {"tdm": True}),
+        (["2"], {}),
+        (["yes"], {}),
+        ([""], {}),
+        (["10"], {}),
+    ],
+)
+def test_the_reservation_of_text_and_data_mining(values: list[str], usage: dict[str, bool]) -> None:
+    for directive in ("tdm-reservation", "meta tdm-reservation"):
+        assert Usage().with_header(directive, [value.encode() for value in values]) == usage
 
 
 def test_the_statements_that_decided_are_named() -> None:

@@ -14,7 +14,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from twisted.internet.defer import CancelledError
-from web import RULES, Web, answer
+from web import RULES, Web, answer, redirect
 
 from scrapy_rep import RepMiddleware, RobotsUnreachable
 from scrapy_rep.fetching.driver import Driver
@@ -23,7 +23,7 @@ from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import Terms
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
-from scrapy_rep.signals import request_forbidden, request_waited
+from scrapy_rep.signals import request_forbidden, request_waited, robots_known, robots_parsed, robots_response
 
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError, CancelledError, ValueError])
@@ -85,6 +85,30 @@ async def test_a_handler_of_request_forbidden_that_fails_loses_no_request(web: W
     assert sorted(result.pages) == [site.url(path) for path in ("/", "/2", "/4")]
     assert sorted(told) == [site.url("/private/1"), site.url("/private/3")]
     assert result.stats["finish_reason"] == "finished"
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, CancelledError, ValueError])
+@pytest.mark.parametrize("signal", [robots_response, robots_known, robots_parsed], ids=["response", "known", "parsed"])
+@ensureDeferred
+async def test_a_handler_that_fails_does_not_end_the_fetch(
+    web: Web, signal: object, error: type[BaseException]
+) -> None:
+    site, told = web.site({"/robots.txt": redirect("/moved"), "/moved": answer(RULES)}), []
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(fails, signal)
+
+    def fails(request: Request) -> None:
+        told.append(request.url)
+        raise error
+
+    result = await crawl(site.url("/a"), site.url("/private"), prepare=prepare)
+    assert list(result.pages) == [site.url("/a")]
+    assert list(result.refused) == [site.url("/private")]
+    assert result.stats["rep/access/success"] == 1
+    assert len(told) == (2 if signal is robots_response else 1)
+    if signal is not robots_parsed or error is not asyncio.CancelledError:  # Scrapy does not log a cancelled handler
+        assert len(result.tracebacks) == len(told), "the error is logged"
 
 
 @pytest.mark.parametrize("error", [RuntimeError("broken"), asyncio.CancelledError("broken"), CancelledError("broken")])

@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from scrapy_rep.clock import duration
+from scrapy_rep.protocol.challenge import WEB_BOT_AUTH
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.words import A_PAGE, counted
 
@@ -34,6 +35,10 @@ MEANINGS: Mapping[str | tuple[str, str], tuple[str, str]] = {
     **{("without rules", f"HTTP {status}"): (CAUTION, DENIED) for status in (401, 402, 403, 451)},
     "restricted": ("nothing {was} allowed, by REP_STATUS_POLICY: ask the site for access", DENIED),
     "challenged": (f"{PROOF}: nothing {{was}} allowed, {UNLESS}. Write to the site", "Challenges"),
+    ("challenged", WEB_BOT_AUTH): (
+        f"the site asks crawlers to sign their requests: nothing {{was}} allowed, {UNLESS}",
+        "Signed requests (Web Bot Auth)",
+    ),
     "unreachable": (f"nothing {{was}} allowed, {UNLESS}. Crawl later, or more slowly", "Difficult sites"),
 }
 _TAG = re.compile(r"\{\{([#^])(\w+)\}\}(.*?)\{\{/\2\}\}|\{\{(\w+)(?:\|(\w+))?\}\}", re.DOTALL)

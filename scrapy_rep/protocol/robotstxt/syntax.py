@@ -14,11 +14,15 @@ IDENTIFIER = r"[A-Za-z0-9_.-]+"
 EVERYONE = "*"
 """Stands in a user-agent line for all crawlers that no other group names (2.2.1)."""
 
-WHITE_SPACE = " \t"  # WS in 2.2; VT, FF and NBSP are no white space
-
+WHITE_SPACE = " \t"  # WS in 2.2
+# What is skipped beside a key or a value, too: controls, white space of Unicode, U+200B and U+FEFF. The owner means the
+# line: `Disallow :` with a no-break space is French typography, scripts join files that begin with a byte order mark
+# (U+FEFF), and servers pad lines with NUL.
+_IN_UNICODE = (0x1680, *range(0x2000, 0x200C), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF)
+_SKIPPED = "".join(map(chr, (*range(0x21), *range(0x7F, 0xA1), *_IN_UNICODE)))
+_USUAL = bytes([*b"\t\r", *range(0x20, 0x7F)])
+_CR = re.compile(rb"\r(?!\n)")  # without LF
 _PRODUCT_TOKEN = re.compile(IDENTIFIER)
-_MARKS = re.compile(rb"\n(?:\xef\xbb\xbf)+")
-_PADDING = f"{WHITE_SPACE}\0".encode()
 # What a browser makes of a text file: a page with nothing but a `<pre>`. Chromium also adds an empty `<div>`.
 _MAX_END = 200  # octets from the `</pre>` to the end of such a page
 _BROWSER_PAGE = re.compile(
@@ -40,26 +44,36 @@ def readable(body: bytes, limit: int) -> bytes:
 
     - UTF-16 is converted to UTF-8 (2.2.2: "MAY bridge").
     - Each line end (CR, LF or CRLF: NL in 2.2) becomes LF.
-    - Byte order marks at the beginning of a line are removed, and so is NUL at the end of a line.
+    - In lines with unusual white space, the white space before a key, before a value and after a value is removed.
     - A line that the limit cuts is removed.
     """
-    octets = body if len(body) <= limit else body[: limit + 1]
-    # A fast check that is enough for nearly all files.
-    text = _from_utf_16(octets) if b"\0" in octets[:2] or not octets[:2].isascii() else None
-    octets = octets if text is None else text.encode("utf-8", "replace")
+    octets = (body if len(body) <= limit else body[: limit + 1]).removeprefix(codecs.BOM_UTF8)
+    # Few files have other octets, and most of these octets are printable characters.
+    is_usual = octets.translate(None, _USUAL + b"\n").decode("utf-8", "ignore").isprintable()
+    if not is_usual and (text := _from_utf_16(octets)) is not None:
+        octets = text.encode("utf-8", "replace")
     if b"\r" in octets:
-        octets = octets.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if codecs.BOM_UTF8[:1] in octets:  # a search for one octet is a hundred times as fast as one for the mark
-        # Scripts join files that begin with a mark, and some editors add a second mark. If a mark stayed, it would hide
-        # the line: without a `User-agent: *`, the rules below it would apply to the group above it.
-        octets = _MARKS.sub(b"\n", b"\n" + octets)[1:]
+        # A CR without LF is rare, and it is twice as fast to remove CR as to replace CRLF.
+        octets = octets.replace(b"\r\n", b"\n") if _CR.search(octets) else octets.replace(b"\r", b"")
+        octets = octets.replace(b"\r", b"\n")
     if len(body) > limit:
         # The octet after the limit shows whether the last line is whole.
         octets = octets[: octets.rfind(b"\n") + 1]
-    if b"\0" in octets:
-        # Some servers pad lines with NUL. If it stayed, their rules would match nothing.
-        octets = b"\n".join([line.rstrip(_PADDING) for line in octets.split(b"\n")])
-    return octets
+    return octets if is_usual else _tidied(octets)
+
+
+def _tidied(octets: bytes) -> bytes:
+    """Return the text without unusual white space before a key, before a value and after a value."""
+    lines = zip(octets.split(b"\n"), octets.translate(None, _USUAL).split(b"\n"), strict=True)
+    return b"\n".join([_tidied_line(line) if unusual else line for line, unusual in lines])
+
+
+def _tidied_line(line: bytes) -> bytes:
+    text, mark, comment = line.decode("utf-8", "surrogateescape").partition("#")
+    text = text.strip(_SKIPPED)
+    if not text.isprintable() and (key := _KEY.match(text)):
+        text = f"{key[0]} {text[key.end() :].lstrip(_SKIPPED)}"
+    return f"{text}{mark}{comment}".encode("utf-8", "surrogateescape")
 
 
 def text_in_browser_page(body: bytes) -> bytes | None:
@@ -124,6 +138,8 @@ _ANY_WS = f"{_WS}*+" if sys.version_info >= (3, 11) else f"{_WS}*"
 _TOKEN = rf"({IDENTIFIER}|\*(?=[\n#{WHITE_SPACE}]|\Z)|)"
 TOKEN = re.compile(_TOKEN)
 VALUE = "(.*)"
+# Between a key and its colon, all octets are skipped that are not printable ASCII.
+_COLON = "[^!-~\n]*+:" if sys.version_info >= (3, 11) else "[^!-~\n]*:"
 # A missing colon is accepted if the line has exactly two words and the first is a known key.
 _ONE_WORD = rf"{_WS}(?={_ANY_WS}[^\n#:{WHITE_SPACE}][^\n#{WHITE_SPACE}]*{_ANY_WS}(?:[\n#]|\Z))"
 
@@ -132,9 +148,9 @@ def key_of(*directives: Directive) -> str:
     """Return the expression for a key and its colon."""
     spellings = [re.escape(spelling) for directive in directives for spelling in directive.spellings]
     words = "|".join(spelling for spelling in spellings if " " not in spelling)
-    key = rf"(?:{words})(?:{_ANY_WS}:|{_ONE_WORD})"
+    key = rf"(?:{words})(?:{_COLON}|{_ONE_WORD})"
     for phrase in (spelling for spelling in spellings if " " in spelling):
-        key += rf"|{phrase}{_ANY_WS}:"
+        key += rf"|{phrase}{_COLON}"
     return f"(?i:{key})"
 
 
@@ -151,6 +167,7 @@ RECORDS = {
     directive: record_of(key_of(directive), _TOKEN if directive is Directive.USER_AGENT else VALUE)
     for directive in Directive
 }
+_KEY = re.compile(key_of(*Directive), re.ASCII)
 # What shows that the rest of a user-agent line was meant to be read: `GPTBot, ClaudeBot` or `* Disallow: /private/`.
 MORE_NAMES = re.compile(rf"[,;|\x80-\xff]|{_WS}{key_of(*Directive)}")
 # Lines that end a run of user-agent lines (`segments`).
@@ -187,7 +204,7 @@ def values_of(records: re.Pattern[str], text: str) -> str:
     values = "\n".join(records.findall(text))
     if "#" in values:
         values = _COMMENT.sub("", values)
-    if " \n" in values or "\t\n" in values or values.endswith((" ", "\t")):
+    if " " in values or "\t" in values:
         values = "\n".join([value.rstrip(WHITE_SPACE) for value in values.split("\n")])
     return values
 
@@ -198,7 +215,7 @@ _QUOTED = re.compile(rb"""(["'])(.*)\1|<(.*)>""", re.DOTALL)
 def address_in(value: bytes) -> bytes:
     """Return the address in the value of a Sitemap line, without the quotes or `<>` around it."""
     quoted = _QUOTED.fullmatch(value)
-    return (quoted[2] or quoted[3] or b"").strip(_PADDING) if quoted else value
+    return (quoted[2] or quoted[3] or b"").strip(WHITE_SPACE.encode()) if quoted else value
 
 
 _SECONDS = re.compile(r"\+?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
