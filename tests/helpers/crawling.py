@@ -58,7 +58,13 @@ def forbidden(where: str) -> str:
     """Return the message about a request that a rule refuses. `where` has the URL of robots.txt, the line and the rule.
 
     `test_refusals_log.py` tests the words."""
-    return REASON_WORDS[VerdictReason.RULE].refusal.format(place=f"robots.txt ({where})")
+    return refusal_by(VerdictReason.RULE, place=f"robots.txt ({where})")
+
+
+def refusal_by(reason: VerdictReason, **parts: str) -> str:
+    """Return the message about a request that is refused for a reason."""
+    words = REASON_WORDS[reason]
+    return words.refusal.format(words=words.refused, **parts)
 
 
 class SlotByOrigin(Downloader):
