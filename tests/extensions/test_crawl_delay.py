@@ -307,7 +307,7 @@ async def test_no_warning_about_slots_after_a_redirect_to_another_host(web: Web)
 async def test_autothrottle_takes_a_robots_txt_for_a_response_like_any_other(web: Web) -> None:
     """As with Scrapy's own middleware. So its start delay is halved once before the first page."""
     site = web.robots("")
-    settings = {"AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_START_DELAY": 1.0, "RANDOMIZE_DOWNLOAD_DELAY": False}
+    settings = {"AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_START_DELAY": 1.0}
     result = await crawl(site.url(), settings=settings)
     assert len(result.pages) == 1
     assert delay_of(result.crawler) < 0.4

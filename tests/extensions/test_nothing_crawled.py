@@ -14,6 +14,9 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from web import RULES, Route, Web, answer
 
+from scrapy_rep.protocol import words
+from scrapy_rep.protocol.words import VerdictReason
+
 NOTHING = "user-agent: *\ndisallow: /\n"
 
 
@@ -51,7 +54,7 @@ async def test_the_log_says_that_every_start_request_was_refused(web: Web) -> No
         ),
         (
             answer(status=503),
-            ["robots.txt was unreachable. If the cause is in your crawl or network, correct it. Then try again later"],
+            [words.REASON_WORDS[VerdictReason.UNREACHABLE].advice],
         ),
         (
             answer(status=403),

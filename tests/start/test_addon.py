@@ -391,7 +391,7 @@ WRONG: dict[str, list[Any]] = {
     "REP_MAX_REDIRECTS": [4, "none"],
     "REP_FETCH_TIMEOUT": [0, -1, "soon", float("nan"), float("inf"), True],
     "REP_FETCH_RETRIES": [-1, "a few", 0.5],
-    "REP_FETCH_CONCURRENCY": [0, "many"],
+    "REP_FETCH_CONCURRENCY": [-1, "many"],
     "REP_WAITING_MAX": [-1, 0.5],
     "REP_UNREACHABLE_WAIT": [-1, "a while", float("nan")],
     "REP_REDIRECT_PRIVATE": ["perhaps", 2, []],
