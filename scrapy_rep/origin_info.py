@@ -15,8 +15,9 @@ from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.status_policy import MARKUP, StatusRow, source_of
 from scrapy_rep.protocol.words import AccessResult, Basis, OriginKind
+from scrapy_rep.stats import CHALLENGE, NO_RULES, TRUNCATED
 
-_STAT_OF_CAUSE = {words.NO_GROUPS: "rep/no_rules/empty", words.REDIRECTS: "rep/no_rules/redirects"}
+_NO_RULES_BY_CAUSE = {words.NO_GROUPS: "empty", words.REDIRECTS: "redirects"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,12 @@ class OriginInfo:
     @property
     def kind(self) -> OriginKind:
         """What robots.txt means for the crawl now."""
-        if self.policy.robots is not None:
-            return OriginKind.WITH_RULES if self.policy.robots.has_groups else OriginKind.WITHOUT_RULES
-        if self.last.access is AccessResult.UNAVAILABLE:
+        robots, access = self.policy.robots, self.last.access
+        if robots is not None:
+            return OriginKind.WITH_RULES if robots.has_groups else OriginKind.WITHOUT_RULES
+        if access is AccessResult.UNAVAILABLE:
             return OriginKind.WITHOUT_RULES
-        if self.last.access is AccessResult.RESTRICTED:
+        if access is AccessResult.RESTRICTED:
             return OriginKind.RESTRICTED
         return OriginKind.CHALLENGED if self.last.sign in VENDORS else OriginKind.UNREACHABLE
 
@@ -89,12 +91,11 @@ class OriginInfo:
     def stats(self) -> tuple[str, ...]:
         """The names of the stats that count the origin."""
         sign, is_truncated = self.last.sign, self.policy.robots is not None and self.policy.robots.truncated
-        stats = ("rep/truncated",) if is_truncated else ()
+        stats = (TRUNCATED,) if is_truncated else ()
         if sign in VENDORS:
-            return (f"rep/challenge/{sign}", *stats)
+            return (CHALLENGE.format(sign), *stats)
         if self.kind is OriginKind.WITHOUT_RULES:
-            why = f"rep/no_rules/{sign}" if sign else _STAT_OF_CAUSE.get(self.cause, "rep/no_rules/status")
-            return (why, *stats)
+            return (NO_RULES.format(sign or _NO_RULES_BY_CAUSE.get(self.cause, "status")), *stats)
         return stats
 
     def meaning(self, rows: Iterable[StatusRow]) -> tuple[str, str]:

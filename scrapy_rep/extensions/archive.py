@@ -39,6 +39,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.signals import robots_known, robots_response
+from scrapy_rep.stats import ARCHIVE_ANSWERS, ARCHIVE_LOST
 
 with suppress(ImportError):  # an extra: `ArchiveWriter.start` looks for it
     from warcio.recordbuilder import RecordBuilder
@@ -90,7 +91,7 @@ class ArchiveWriter(Extension):
 
     def _answered(self, answer: Answer, request: Request, response: Response | None) -> None:
         if self._write(self._file.write_answer, answer, response, self._gate.now(), Origin.of(request.url)):
-            self._stats.inc_value("rep/archive/answers")
+            self._stats.inc_value(ARCHIVE_ANSWERS)
 
     def _known(self, origin: Origin, info: OriginInfo) -> None:
         self._write(self._file.write_entry, origin, self._gate.now(), info.policy.entry)
@@ -113,7 +114,7 @@ class ArchiveWriter(Extension):
                     printable(f"{type(exc).__name__}: {exc}"),
                 )
             self._lost += 1
-            self._stats.inc_value("rep/archive/lost")
+            self._stats.inc_value(ARCHIVE_LOST)
             return False
         return True
 

@@ -12,6 +12,7 @@ from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.scrapy_internals.slots import MinimumDelays
 from scrapy_rep.signals import robots_known
+from scrapy_rep.stats import CRAWL_DELAY
 from scrapy_rep.user_agent import ProductTokens
 
 
@@ -37,7 +38,7 @@ class CrawlDelay(Extension):
             kind = "ignored"
         else:
             kind = "capped" if asked > self._max_delay else "obeyed"
-        self._stats.inc_value(f"rep/crawl_delay/{kind}")
+        self._stats.inc_value(CRAWL_DELAY.format(kind))
         if self._spacing() < asked and self._is_first(kind):
             self._log.info(
                 "%s asks for a Crawl-delay of %g s, which is %s (REP_CRAWL_DELAY_MAX = %g)",

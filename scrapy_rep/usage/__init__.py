@@ -24,8 +24,6 @@ USAGE_DIRECTIVES = (CONTENT_USAGE, CONTENT_SIGNAL)  # keys in robots.txt, and na
 # TDMRep: the header `TDM-Reservation: 1`, and `<meta name="tdm-reservation" content="1">` in a page of HTML.
 TDM_RESERVATION, TDM_META = "tdm-reservation", "meta tdm-reservation"
 USAGE_HEADERS = (*USAGE_DIRECTIVES, TDM_RESERVATION)
-# Keys in the meta of responses (`extensions.page_usage`).
-USAGE_KEY, SOURCES_KEY = "robots_usage", "robots_usage_sources"
 
 VOCAB_DRAFT = "draft-ietf-aipref-vocab-08 of 2026-09-14"
 SIGNALS = "contentsignals.org"

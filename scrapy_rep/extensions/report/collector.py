@@ -19,7 +19,7 @@ from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.origins_log import EXEMPT_BY
 from scrapy_rep.extensions.output_file import output_path, partial_path
 from scrapy_rep.extensions.report.page import page
-from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
+from scrapy_rep.meta import ROBOTS_TXT_REQUEST, USAGE_KEY
 from scrapy_rep.origin_info import LastResult, OriginInfo
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.origin import Origin
@@ -28,9 +28,10 @@ from scrapy_rep.protocol.words import OriginKind, VerdictReason
 from scrapy_rep.refusals import MAX_RULE_ORIGINS
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.signals import request_forbidden, request_waited, robots_known
+from scrapy_rep.stats import USAGE
 from scrapy_rep.storage import without_password
 from scrapy_rep.top_k import TopK
-from scrapy_rep.usage import PREFERENCE_WORDS, USAGE_KEY
+from scrapy_rep.usage import PREFERENCE_WORDS
 from scrapy_rep.usage.preferences import usage_in
 
 MAX_ORIGINS = 5_000  # origins in the report; up to twice as many are kept in memory
@@ -197,7 +198,7 @@ class Report(Extension):
                 {
                     "purpose": purpose,
                     "preference": preference,
-                    "pages": self._stats.get_value(f"rep/usage/{purpose}/{preference}", 0),
+                    "pages": self._stats.get_value(USAGE.format(purpose, preference), 0),
                     "origins": self._origins_stated[purpose, preference],
                 }
                 for purpose, preference in product(self._settings.purposes, PREFERENCE_WORDS.values())
