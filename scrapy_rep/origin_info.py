@@ -41,7 +41,7 @@ class OriginInfo:
     @property
     def access(self) -> AccessResult:
         """The result of the last fetch."""
-        return self.entry.access
+        return self.entry.last.access
 
     @property
     def answer(self) -> str:

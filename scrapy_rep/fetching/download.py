@@ -184,7 +184,7 @@ class Fetcher:
     def _failure(self, url: str, exc: Exception, download: RobotsTxtDownload) -> Answer:
         """Return the answer for a request that has no response."""
         if self._offline and isinstance(exc, IgnoreRequest):
-            return Answer(url, sign=OFFLINE, received_at=self._now())
+            return Answer(url, sign=OFFLINE)
         late = self._settings.fetch_timeout + LATE
         is_late = download.sent_at is not None and self._monotonic() - download.sent_at > late
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
@@ -257,7 +257,6 @@ class Fetcher:
             # A replay may be old, so it is used for the least time.
             caching=Caching(no_store=True, date=caching.date) if is_replayed else caching,
             replayed=is_replayed,
-            received_at=now,
             response_delay=request.meta.get("download_latency", 0.0),
             proxied=is_proxied,
             # Behind a proxy, the address is the proxy's.

@@ -207,7 +207,7 @@ class Driver:
     def _report(self, origin: Origin, ended: Round, trigger: Request, pause: float | None) -> None:
         policy, hops = ended.policy, ended.hops
         if hops:
-            self._count(f"rep/access/{policy.entry.access.value}")
+            self._count(f"rep/access/{policy.entry.last.access.value}")
         for hop, following in pairwise(hops):
             self._count("rep/redirects")
             if hop.url.startswith("https:") and following.url.startswith("http:"):

@@ -51,8 +51,6 @@ class Answer:
     """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
     caching: Caching = SILENT
     """The caching headers of the answer."""
-    received_at: float = 0.0
-    """The time when the answer was received, in seconds since the epoch."""
     ended_at: float = 0.0
     """The time when the answer or the failure came, in seconds since the epoch."""
     seconds: float = 0.0

@@ -32,11 +32,6 @@ class Caching:
     no_store: bool = False
     must_revalidate: bool = False
 
-    @property
-    def forbids_stale(self) -> bool:
-        """Whether the answer may be used only until it expires, even if the server is unreachable then (4.2.4)."""
-        return self.no_cache or self.must_revalidate
-
 
 SILENT = Caching()
 """The caching headers of an answer that has none."""

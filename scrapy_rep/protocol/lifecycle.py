@@ -141,31 +141,31 @@ class RobotsPolicy:
 
 def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
     """Return the state at `now`. `unreachable_for` is REP_UNREACHABLE_DAYS in seconds."""
-    if entry is None:
-        return State.UNKNOWN
-    stored, outage = entry.stored, entry.outage_at(now)
-    if stored is not None and now < stored.fresh_until:
-        # If a clock was ahead or was set back, the times may be impossible. Then the response counts as expired.
-        is_plausible = (
-            stored.received_at <= now + CLOCK_SKEW and stored.fresh_until <= stored.received_at + MAX_LIFETIME
-        )
-        if is_plausible:
-            return State.AGEING if now >= refresh_from(stored.received_at, stored.fresh_until) else State.FRESH
-    if outage is None:
-        return State.UNKNOWN if stored is None else State.STALE
+    stored, outage = (entry.stored, entry.outage_at(now)) if entry is not None else (None, None)
+    state = _state_without_outage(stored, now)
+    if outage is None or state in {State.FRESH, State.AGEING}:
+        return state
     is_long = outage.is_long_at(now, unreachable_for)
-    if stored is None or stored.robots is None:
-        unreachable = State.LONG_UNREACHABLE if is_long else State.UNREACHABLE
-    else:
-        # 2.3.1.4: after a long time, "continue to use a cached copy". This applies even to rules that must not be used
-        # after they expire, because otherwise everything would be allowed.
-        unreachable = State.UNREACHABLE if stored.forbids_stale and not is_long else State.UNREACHABLE_STALE
+    # 2.3.1.4: after a long time, "continue to use a cached copy". This applies even to rules that must not be used
+    # after they expire, because otherwise everything would be allowed.
+    if stored is not None and stored.robots is not None and (is_long or not stored.forbids_stale):
+        return State.UNREACHABLE_STALE
+    if is_long:
+        return State.LONG_UNREACHABLE
     # After two kinds of failure, the next request waits for a new fetch, and is not refused: no request waited for the
     # fetch that failed, because the stored response was fresh; or the failure has no backoff (that of a proxy).
-    is_refused = outage.has_backoff and (stored is None or outage.answer.ended_at >= stored.fresh_until)
-    if unreachable is not State.UNREACHABLE or is_refused:
-        return unreachable
-    return State.UNKNOWN if stored is None else State.STALE
+    if outage.has_backoff and (stored is None or outage.answer.ended_at >= stored.fresh_until):
+        return State.UNREACHABLE
+    return state
+
+
+def _state_without_outage(stored: StoredResponse | None, now: float) -> State:
+    if stored is None:
+        return State.UNKNOWN
+    # If a clock was ahead or was set back, the times may be impossible. Then the response counts as expired.
+    if not stored.received_at - CLOCK_SKEW <= now < stored.fresh_until <= stored.received_at + MAX_LIFETIME:
+        return State.STALE
+    return State.AGEING if now >= refresh_from(stored.received_at, stored.fresh_until) else State.FRESH
 
 
 def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.0) -> RobotsPolicy:

@@ -116,9 +116,3 @@ def must_be_public(redirect: Answer, origin: Origin, url: str) -> bool:
     if source is None or target is None or target.host in {source.host, origin.host} or is_private(source.host):
         return False
     return redirect.address is None or not is_private(redirect.address)
-
-
-def dropped_answer(url: str, address: str, ended_at: float, seconds: float) -> Answer:
-    """Return the answer in place of one that comes from a private address."""
-    reason = f"a public host redirected to {address}, which is private (REP_REDIRECT_PRIVATE)"
-    return Answer(url, reason=reason, dropped=True, ended_at=ended_at, seconds=seconds)
