@@ -14,7 +14,7 @@ from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.status_policy import MARKUP, StatusRow, source_of
+from scrapy_rep.protocol.status_policy import MARKUP, StatusRow, result_of
 from scrapy_rep.protocol.words import AccessResult, Basis, OriginKind
 
 _STAT_OF_CAUSE = {words.NO_GROUPS: "rep/no_rules/empty", words.REDIRECTS: "rep/no_rules/redirects"}
@@ -138,7 +138,7 @@ class OriginInfo:
 
     def meaning(self, rows: Iterable[StatusRow]) -> tuple[str, str]:
         """What the crawl does, in words, and where that is specified. `rows`: those of the crawl's status policy."""
-        row_source = source_of(self.status, rows, self.sign)
+        _result, row_source = result_of(self.status, rows, self.sign)
         if self.failing_since is not None:
             outage, basis = words.OUTAGE_WORDS[self.policy.basis], self.policy.basis
             text = words.LAST_ANSWER_COUNTS if basis is Basis.STORED and self.robots is None else outage.meaning

@@ -234,7 +234,7 @@ class Fetcher:
         if "dataloss" in response.flags:
             return Answer(url, reason="the connection was lost before the end of the body")
         sign = vendor_of_challenge(response.headers.getlist, response.body, status)
-        needs_body = result_of(status, self._settings.status_policy, sign) is AccessResult.SUCCESS
+        needs_body = result_of(status, self._settings.status_policy, sign)[0] is AccessResult.SUCCESS
         if needs_body and download.is_stopped(received):
             return Answer(url, reason=STOPPED, dropped=True)
         if needs_body and download.is_short(received):

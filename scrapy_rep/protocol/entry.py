@@ -208,4 +208,6 @@ def is_judged_by(entry: Entry, rows: Sequence[StatusRow]) -> bool:
     Crawls with different status policies may share a store.
     """
     answers = [part.answer for part in (entry.stored, entry.outage) if part is not None]
-    return all(result_of(each.status, rows, each.sign) is each.access for each in answers if each.status or each.sign)
+    return all(
+        result_of(each.status, rows, each.sign)[0] is each.access for each in answers if each.status or each.sign
+    )

@@ -62,7 +62,7 @@ def why_not_followed(url: str, location: str | None, *, private: bool) -> str | 
 
     Both URLs are absolute. `private` is whether a public host may redirect to a private host (REP_REDIRECT_PRIVATE).
     """
-    origin = Origin.of(location) if location else None
+    origin, source = Origin.of(location or ""), Origin.of(url)
     # Python 3.10 takes an IPv4 address in brackets for a host.
     if location is None or origin is None or ("//[" in location and ":" not in origin.host):
         return "without a Location that can be followed"
@@ -72,7 +72,6 @@ def why_not_followed(url: str, location: str | None, *, private: bool) -> str | 
     # RFC 9110 4.2.4 about user information from an untrusted source: "treat its presence as an error".
     if "@" in authority:
         return "to an address with user information in it"
-    source = Origin.of(url)
     if not private and source is not None and is_private(origin.host) and not is_private(source.host):
         return f"from a public host to {printable(origin.host)}, which is private (REP_REDIRECT_PRIVATE)"
     if not _is_clear(authority, origin.host):

@@ -66,33 +66,25 @@ def with_access(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
     Before the call, `answer.sign` is the vendor of a challenge, or empty.
     """
     if answer.sign == OFFLINE:
-        return replace(answer, access=result_of(None, rows, OFFLINE), reason="offline, and not in the HTTP cache")
+        return replace(answer, access=result_of(None, rows, OFFLINE)[0], reason="offline, and not in the HTTP cache")
     if answer.status is None:
         return replace(answer, access=AccessResult.UNREACHABLE, reason=shortened(answer.reason))
     words, sign = f"HTTP {answer.status}", answer.sign
-    access = result_of(answer.status, rows, sign)
+    access, _source = result_of(answer.status, rows, sign)
     if sign:
         words = f"{words}, a challenge by {sign}"
     elif access is AccessResult.SUCCESS and b"<" in answer.body[:MAX_PAGE]:  # most files have no `<`
         robots = RobotsTxt.parse(answer.body, len(answer.body))
         if robots.is_markup_without_rules:
             words, sign = f"{words}, {A_PAGE}", MARKUP
-            access = result_of(answer.status, rows, sign)
+            access, _source = result_of(answer.status, rows, sign)
         elif robots.from_browser:
             words = f"{words}, a page that a browser made of the text"
     return replace(answer, access=access, reason=words, sign=sign)
 
 
-def result_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> AccessResult:
-    """Return the access result for a status and an `Answer.sign` by a policy; UNREACHABLE for a status in no row."""
-    return _row(status, sign, rows)[0]
-
-
-def source_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> str:
-    """Return where the access result is specified; empty for a status in no row."""
-    return _row(status, sign, rows)[1]
-
-
-def _row(status: int | None, sign: str, rows: Iterable[StatusRow]) -> tuple[AccessResult, str]:
+def result_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> tuple[AccessResult, str]:
+    """Return the access result for a status and an `Answer.sign` by a policy, and where it is specified. For a status
+    in no row, the result is UNREACHABLE, and the other text is empty."""
     key = sign if sign in {MARKUP, OFFLINE} else CHALLENGE if sign else status
     return next(((result, source) for keys, result, source in rows if key in keys), (OTHER_STATUS, ""))

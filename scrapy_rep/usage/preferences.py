@@ -97,14 +97,9 @@ class UsageVerdict(Verdict):
     """The usage preferences for the page; empty if the page is refused for another reason than USAGE."""
 
     @property
-    def statement(self) -> Statement | None:
-        """The statement that disallows the purpose; None unless the reason is USAGE."""
-        return self.usage.deciding(self.purpose) if self.purpose is not None else None
-
-    @property
     def decided_by(self) -> Rule | Statement | None:
-        """The rule or statement that decided; None if there is none."""
-        return self.rule or self.statement
+        """The rule that decided, or the statement that disallows the purpose; None if there is none."""
+        return self.usage.deciding(self.purpose) if self.purpose is not None else self.rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +110,10 @@ class Purposes:
     refuse: bool = False
     """Whether a page is refused if its site disallows one of the categories (REP_PURPOSES_REFUSE)."""
 
-    @classmethod
-    def of(cls, categories: tuple[str, ...], refuse: bool) -> Purposes:
-        """Return the purposes that the settings name. Raises ValueError if the extra `usage` is not installed."""
-        if categories and find_spec("http_sf") is None:
+    def __post_init__(self) -> None:
+        """Raises ValueError if the extra `usage` is not installed."""
+        if self.categories and find_spec("http_sf") is None:
             raise ValueError('REP_PURPOSES needs the extra `usage`: pip install "scrapy-rep[usage]"')
-        return cls(categories, refuse)
 
     def refused_by(self, preferences: Mapping[str, bool]) -> str | None:
         """Return the first purpose for which a page with these preferences is refused; None if it is not refused."""
@@ -145,14 +138,14 @@ class Purposes:
 
     def judge_usage(self, verdict: Verdict, usage: Usage) -> UsageVerdict:
         """Return the verdict for a page with these preferences. Pages with NEVER_REFUSED reasons stay allowed."""
-        values = {field.name: getattr(verdict, field.name) for field in fields(Verdict)}
+        judged = UsageVerdict(**{field.name: getattr(verdict, field.name) for field in fields(Verdict)}, usage=usage)
         if not verdict.allowed or verdict.reason in NEVER_REFUSED or (purpose := self.refused_by(usage)) is None:
-            return UsageVerdict(**values, usage=usage)
+            return judged
         stated = usage.deciding(purpose)
-        if stated is not None and stated.line is not None:
-            values["product_token"] = stated.product_token
-        values.update(allowed=False, reason=VerdictReason.USAGE, rule=None, purpose=purpose)
-        return UsageVerdict(**values, usage=usage)
+        token = stated.product_token if stated is not None and stated.line is not None else verdict.product_token
+        return replace(
+            judged, allowed=False, reason=VerdictReason.USAGE, rule=None, purpose=purpose, product_token=token
+        )
 
 
 def usage_in(verdict: Verdict | None) -> Usage:

@@ -22,7 +22,6 @@ from scrapy_rep.protocol.status_policy import (
     SIGNS,
     StatusRow,
     result_of,
-    source_of,
     with_access,
 )
 from scrapy_rep.protocol.words import AccessResult
@@ -191,13 +190,13 @@ def cautious(status: int) -> AccessResult:
 
 @pytest.mark.parametrize("status", range(100, 1000))
 def test_every_status_has_one_access_result(status: int) -> None:
-    assert result_of(status, RFC9309) is rfc9309(status)
-    assert result_of(status, CAUTIOUS) is cautious(status)
+    assert result_of(status, RFC9309)[0] is rfc9309(status)
+    assert result_of(status, CAUTIOUS)[0] is cautious(status)
 
 
 @pytest.mark.parametrize("status", [-1, 0, 99, 1000])
 def test_a_number_that_is_no_status_is_unreachable(status: int) -> None:
-    assert result_of(status, RFC9309) is UNREACHABLE
+    assert result_of(status, RFC9309)[0] is UNREACHABLE
 
 
 @pytest.mark.parametrize(
@@ -226,12 +225,15 @@ def test_a_number_that_is_no_status_is_unreachable(status: int) -> None:
     ],
 )
 def test_the_statuses_that_servers_send(status: int, standard: AccessResult, careful: AccessResult) -> None:
-    assert (result_of(status, POLICIES["rfc9309"]), result_of(status, POLICIES["cautious"])) == (standard, careful)
+    assert (result_of(status, POLICIES["rfc9309"])[0], result_of(status, POLICIES["cautious"])[0]) == (
+        standard,
+        careful,
+    )
 
 
 def test_the_first_row_that_holds_a_status_decides() -> None:
     rows = (((404,), UNREACHABLE, "here"), (range(400, 500), UNAVAILABLE, "there"))
-    assert [result_of(status, rows) for status in (403, 404)] == [UNAVAILABLE, UNREACHABLE]
+    assert [result_of(status, rows)[0] for status in (403, 404)] == [UNAVAILABLE, UNREACHABLE]
 
 
 def test_every_row_has_its_source() -> None:
@@ -320,7 +322,7 @@ def test_the_page_that_a_browser_made_of_a_robots_txt_is_a_robots_txt() -> None:
 @pytest.mark.parametrize("status", [202, 301, 404, 503])
 def test_a_page_of_markup_counts_where_it_would_be_read(status: int) -> None:
     assert said(with_access(Answer(URL, status, body=PAGE), RFC9309)) == (
-        result_of(status, RFC9309),
+        result_of(status, RFC9309)[0],
         f"HTTP {status}",
         "",
     )
@@ -329,10 +331,10 @@ def test_a_page_of_markup_counts_where_it_would_be_read(status: int) -> None:
 def test_a_policy_of_ones_own_has_rows_for_them() -> None:
     rows: tuple[StatusRow, ...]
     rows = (((MARKUP,), UNREACHABLE, "here"), ((CHALLENGE,), RESTRICTED, "there"), ((200,), UNAVAILABLE, ""), *RFC9309)
-    assert result_of(200, rows, MARKUP) is UNREACHABLE
+    assert result_of(200, rows, MARKUP)[0] is UNREACHABLE
     assert with_access(Answer(URL, 403, sign="Vercel"), rows).access is RESTRICTED
-    assert [source_of(200, rows, sign) for sign in (MARKUP, "Vercel", "")] == ["here", "there", ""]
-    assert source_of(999, rows) == ""
+    assert [result_of(200, rows, sign)[1] for sign in (MARKUP, "Vercel", "")] == ["here", "there", ""]
+    assert result_of(999, rows)[1] == ""
 
 
 def lines(*fields: tuple[str, str]) -> Callable[[str], list[bytes]]:

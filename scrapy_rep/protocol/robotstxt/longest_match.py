@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate, chain, repeat
 
+from scrapy_rep.protocol.robotstxt.groups import Segments, starts_of_segments
 from scrapy_rep.protocol.robotstxt.patterns import (
     ROBOTS_PATH,
     affordable,
@@ -21,7 +22,6 @@ from scrapy_rep.protocol.robotstxt.patterns import (
     spellings,
 )
 from scrapy_rep.protocol.robotstxt.rules import Rule
-from scrapy_rep.protocol.robotstxt.segments import Segments, starts_of_segments
 from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_SPACE, searchable, values_of
 
 # Bytes of memory, measured by tests/protocol/test_costs.py.
@@ -108,12 +108,10 @@ class EffectiveRules:
             self._order = array("I", self._by_precedence(range(len(self._patterns))))
             self._index = MatchIndex([self._patterns[place] for place in self._order])
             self._first = None
-        if len(compared) == 1:
-            rank = self._index.first_match(compared[0])
-        else:
-            ranks = [rank for each in compared if (rank := self._index.first_match(each)) is not None]
-            rank = min(ranks, default=None)
-        return self._order[rank] if rank is not None else None
+        rank = self._index.first_match(compared[0])
+        for other in compared[1:]:
+            rank = min(rank, self._index.first_match(other))
+        return self._order[rank] if rank < len(self._order) else None
 
     def _by_precedence(self, found: Iterable[int]) -> list[int]:
         """Return the places in the order in which their rules decide (2.2.2).
@@ -157,13 +155,14 @@ class MatchIndex:
         # For each prefix, the best (smallest) rank of the patterns that match every URL with this prefix: its own
         # pattern, and the patterns of shorter prefixes, such as `/a` of `/a/b`. A shorter prefix may have the longer
         # pattern: `/a*****` has the prefix `/a`.
-        self._first: list[int] = []
+        # The last item is for URLs that begin with no prefix: -1 is its number, and no pattern has its rank.
+        self._first = [len(patterns)] * (len(prefixes) + 1)
         for number, prefix in enumerate(self._prefixes):
             shorter = number - 1
             while shorter >= 0 and not prefix.startswith(self._prefixes[shorter]):
                 shorter = self._shorter[shorter]
             self._shorter.append(shorter)
-            self._first.append(min(prefixes[prefix], self._first[shorter]) if shorter >= 0 else prefixes[prefix])
+            self._first[number] = min(prefixes[prefix], self._first[shorter])
         self._longest = longest_affordable(self._starred)
         # Each pattern and its distinctive text, by the beginning of the text: `/*?size=1` is under `?siz`.
         by_beginning: dict[str, list[tuple[str, str]]] = {}
@@ -174,15 +173,16 @@ class MatchIndex:
         self.memory = 45 * len(prefixes) + 310 * len(self._starred)
         """The approximate bytes of memory without the patterns (measured: tests/protocol/test_costs.py)."""
 
-    def first_match(self, spelling: str) -> int | None:
-        """Return the rank of the first pattern that matches this spelling; None if none does. Raises TooCostlyError."""
+    def first_match(self, spelling: str) -> int:
+        """Return the rank of the first pattern that matches this spelling; the number of patterns if none does. Raises
+        TooCostlyError."""
         with_end = f"{spelling}$"
         # Begin with the last prefix in the index that is sorted before the spelling. Follow its links to a prefix that
         # the spelling begins with. The first such prefix is the longest.
         number = bisect_right(self._prefixes, with_end) - 1
         while number >= 0 and not with_end.startswith(self._prefixes[number]):
             number = self._shorter[number]
-        first = self._first[number] if number >= 0 else None
+        first = self._first[number]
         candidates: Collection[str]
         if len(spelling) > self._longest:
             candidates = affordable(spelling, self._starred)
@@ -196,7 +196,7 @@ class MatchIndex:
             ]
         for pattern in candidates:
             rank = self._starred[pattern]
-            if (first is None or rank < first) and matches(pattern, spelling):
+            if rank < first and matches(pattern, spelling):
                 first = rank
         return first
 
