@@ -8,6 +8,9 @@ from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import SILENT, Caching
 from scrapy_rep.protocol.words import AccessResult
 
+# The fields that entries keep, besides `reason`.
+_REMEMBERED = "url status access sign error timed_out replayed proxied dropped is_fault caching ended_at".split()
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -65,21 +68,7 @@ class Answer:
     @property
     def remembered(self) -> Answer:
         """The part of the answer that entries keep: its meaning, without the body and the details of the fetch."""
-        return Answer(
-            self.url,
-            self.status,
-            self.access,
-            shortened(self.reason),
-            self.sign,
-            error=self.error,
-            timed_out=self.timed_out,
-            replayed=self.replayed,
-            proxied=self.proxied,
-            dropped=self.dropped,
-            is_fault=self.is_fault,
-            caching=self.caching,
-            ended_at=self.ended_at,
-        )
+        return Answer(**{name: getattr(self, name) for name in _REMEMBERED} | {"reason": shortened(self.reason)})
 
     @property
     def is_worth_a_retry(self) -> bool:

@@ -177,7 +177,7 @@ def with_meaning(answer: Answer, ask: Ask, terms: Terms) -> Answer:
         answer = Answer(ask.url, reason=reason, dropped=True, ended_at=answer.ended_at, seconds=answer.seconds)
     found = with_access(answer, terms.status_policy)
     if found.access is AccessResult.REDIRECT:
-        wrong = why_not_followed(ask.url, answer.location, private=terms.redirect_private)
+        wrong = why_not_followed(ask.url, answer.location or "", private=terms.redirect_private)
         if wrong is not None:
             shown = printable(answer.location or answer.malformed_location)
             reason = f"{found.reason} {wrong}: {shown}".removesuffix(": ")

@@ -17,6 +17,7 @@ from scrapy_rep.protocol.words import AccessResult
 
 VERSION = b"\x05"  # the first byte of an entry's bytes; an entry with another version counts as missing
 MAX_HEADER = 65_536  # the most bytes of JSON before the rules; each value was cut when the response was read
+_LEFT_OUT = {"octets", "robots_url"}  # the fields that are not in the JSON
 MAX_NUMBER = 1e12  # the largest number in an entry's bytes; the year 9999 is 2.5e11 seconds after the epoch
 
 
@@ -71,21 +72,16 @@ def entry_to_bytes(entry: Entry) -> bytes:
     return VERSION + zlib.compress(header + b"\n" + (robots.octets if robots is not None else b""))
 
 
-def plain_values(entry: Entry) -> dict[str, Any]:
-    """Return the entry's values for JSON, without `robots_url`, without the text of the rules, and without defaults."""
-    parts = {"stored": entry.stored, "outage": entry.outage}
-    return {name: _plain(part) for name, part in parts.items() if part is not None}
-
-
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
+    """Return an entry's values for JSON, without `robots_url`, without the text of the rules, and without defaults."""
     if isinstance(value, AccessResult):
         return value.value
     if not is_dataclass(value):
         return value
     return {
-        field.name: _plain(each)
+        field.name: plain_values(each)
         for field in fields(value)
-        if field.compare and field.name != "octets" and (each := getattr(value, field.name)) != field.default
+        if field.compare and field.name not in _LEFT_OUT and (each := getattr(value, field.name)) != field.default
     }
 
 
@@ -208,6 +204,5 @@ def is_judged_by(entry: Entry, rows: Sequence[StatusRow]) -> bool:
     Crawls with different status policies may share a store.
     """
     answers = [part.answer for part in (entry.stored, entry.outage) if part is not None]
-    return all(
-        result_of(each.status, rows, each.sign)[0] is each.access for each in answers if each.status or each.sign
-    )
+    judged = [each for each in answers if each.status or each.sign]
+    return all(result_of(each.status, rows, each.sign)[0] is each.access for each in judged)

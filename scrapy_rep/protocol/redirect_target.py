@@ -57,14 +57,15 @@ def with_authority(base: str, url: str, *, is_one_slash: bool) -> str | None:
     return f"{scheme}://{path}"
 
 
-def why_not_followed(url: str, location: str | None, *, private: bool) -> str | None:
+def why_not_followed(url: str, location: str, *, private: bool) -> str | None:
     """Return why the crawler does not follow a redirect from `url` to `location`; None if it may be followed.
 
-    Both URLs are absolute. `private` is whether a public host may redirect to a private host (REP_REDIRECT_PRIVATE).
+    Both URLs are absolute; `location` is empty if there is none that can be read. `private` is whether a public host may
+    redirect to a private host (REP_REDIRECT_PRIVATE).
     """
-    origin, source = Origin.of(location or ""), Origin.of(url)
+    origin, source = Origin.of(location), Origin.of(url)
     # Python 3.10 takes an IPv4 address in brackets for a host.
-    if location is None or origin is None or ("//[" in location and ":" not in origin.host):
+    if origin is None or ("//[" in location and ":" not in origin.host):
         return "without a Location that can be followed"
     scheme, authority, *_ = urlsplit(location)
     if scheme not in {"http", "https"}:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, repeat
 
 from scrapy_rep.protocol.robotstxt.groups import Segments, starts_of_segments
@@ -183,7 +183,6 @@ class MatchIndex:
         while number >= 0 and not with_end.startswith(self._prefixes[number]):
             number = self._shorter[number]
         first = self._first[number]
-        candidates: Collection[str]
         if len(spelling) > self._longest:
             candidates = affordable(spelling, self._starred)
         else:
