@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.foreign_text import shortened
-from scrapy_rep.protocol.freshness import SILENT, Caching
+from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.words import AccessResult
 
 # The fields that entries keep, besides `reason`.
@@ -52,7 +52,7 @@ class Answer:
     """Whether a component of the crawl failed, because of an error in its code, instead of the network or the site."""
     retry_after: float = 0.0
     """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
-    caching: Caching = SILENT
+    caching: Caching = field(default=Caching())
     """The caching headers of the answer."""
     ended_at: float = 0.0
     """The time when the answer or the failure came, in seconds since the epoch."""

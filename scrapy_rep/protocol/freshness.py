@@ -33,10 +33,6 @@ class Caching:
     must_revalidate: bool = False
 
 
-SILENT = Caching()
-"""The caching headers of an answer that has none."""
-
-
 def freshness_lifetime(caching: Caching, received_at: float) -> float:
     """Return how many seconds after its creation the answer expires (4.2.1); one day if its headers do not say."""
     # 4.2.1: "If directives conflict ... the most restrictive directive should be honored."

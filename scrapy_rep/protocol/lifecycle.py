@@ -131,12 +131,11 @@ class RobotsPolicy:
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
         """Whether `verdict` allows the URL. This is faster than `verdict`."""
-        robots = self.robots
-        if robots is not None:
-            allowed = robots.allows(url, product_token)
-            others = other_readings(url) if allowed else ()
-            return all(robots.allows(other, product_token) for other in others) if others else allowed
-        return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)
+        if self.robots is None:
+            return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)
+        allowed = self.robots.allows(url, product_token)
+        others = other_readings(url) if allowed else ()
+        return all(self.robots.allows(other, product_token) for other in others) if others else allowed
 
 
 def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
@@ -145,15 +144,17 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
     state = _state_without_outage(stored, now)
     if outage is None or state in {State.FRESH, State.AGEING}:
         return state
-    is_long = outage.is_long_at(now, unreachable_for)
+    is_long = now - outage.since >= unreachable_for
     # 2.3.1.4: after a long time, "continue to use a cached copy". This applies even to rules that must not be used
     # after they expire, because otherwise everything would be allowed.
     if stored is not None and stored.robots is not None and (is_long or not stored.forbids_stale):
         return State.UNREACHABLE_STALE
     if is_long:
         return State.LONG_UNREACHABLE
-    # After two kinds of failure, the next request waits for a new fetch, and is not refused: no request waited for the
-    # fetch that failed, because the stored response was fresh; or the failure has no backoff (that of a proxy).
+    # Requests are refused only if some request has waited for the fetch that failed. After two kinds of failure, the
+    # next request waits for a new fetch instead: after one that came while the stored response was fresh (the fetch was
+    # in the background, so nobody waited), and after one without a backoff (a proxy has failed, and this request may
+    # have another proxy). The state is then the same as if there were no outage.
     if outage.has_backoff and (stored is None or outage.answer.ended_at >= stored.fresh_until):
         return State.UNREACHABLE
     return state
@@ -173,9 +174,9 @@ def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]
     outage = entry.outage_at(now)
-    if outage is not None and outage.rest_at(now):
-        is_awaited = outage.pause_at(now, wait) is not None
-        refetch = Refetch.FIRST if refetch is Refetch.FIRST and is_awaited else Refetch.NOT
+    is_awaited = refetch is Refetch.FIRST and outage is not None and outage.pause_at(now, wait) is not None
+    if outage is not None and outage.rest_at(now) and not is_awaited:
+        refetch = Refetch.NOT
     until = _next_change(entry, now, unreachable_for, wait)
     robots = entry.stored.robots if entry.stored is not None and basis is Basis.STORED else None
     return RobotsPolicy(entry, state, basis, refetch, now, until, robots)

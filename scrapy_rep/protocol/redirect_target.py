@@ -60,8 +60,8 @@ def with_authority(base: str, url: str, *, is_one_slash: bool) -> str | None:
 def why_not_followed(url: str, location: str, *, private: bool) -> str | None:
     """Return why the crawler does not follow a redirect from `url` to `location`; None if it may be followed.
 
-    Both URLs are absolute; `location` is empty if there is none that can be read. `private` is whether a public host may
-    redirect to a private host (REP_REDIRECT_PRIVATE).
+    Both URLs are absolute; `location` is empty if there is none that can be read. `private` is whether a public host
+    may redirect to a private host (REP_REDIRECT_PRIVATE).
     """
     origin, source = Origin.of(location), Origin.of(url)
     # Python 3.10 takes an IPv4 address in brackets for a host.

@@ -40,7 +40,6 @@ RFC9309: tuple[StatusRow, ...] = (
     (range(400, 500), AccessResult.UNAVAILABLE, "RFC 9309 2.3.1.3"),
     (range(500, 600), AccessResult.UNREACHABLE, "RFC 9309 2.3.1.4"),
 )
-OTHER_STATUS = AccessResult.UNREACHABLE  # RFC 9309 2.3.1.4: undefined, so complete disallow
 
 CAUTIOUS: tuple[StatusRow, ...] = (
     ((401, 403), AccessResult.RESTRICTED, "the 1996 draft 3.1: access restricted, regard the site as off limits"),
@@ -85,6 +84,6 @@ def with_access(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
 
 def result_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> tuple[AccessResult, str]:
     """Return the access result for a status and an `Answer.sign` by a policy, and where it is specified. For a status
-    in no row, the result is UNREACHABLE, and the other text is empty."""
+    in no row, the result is UNREACHABLE (2.3.1.4: "undefined", so complete disallow), and the text is empty."""
     key = sign if sign in {MARKUP, OFFLINE} else CHALLENGE if sign else status
-    return next(((result, source) for keys, result, source in rows if key in keys), (OTHER_STATUS, ""))
+    return next(((result, source) for keys, result, source in rows if key in keys), (AccessResult.UNREACHABLE, ""))

@@ -45,15 +45,14 @@ class Usage(Mapping[str, bool]):
         found = robots.verdict(url, product_token)
         if not found.allowed:
             return cls()
-        lines = deciding_statements(url, found.product_token, robots.octets)
-        stated = [*lines, *_by_policy_tokens(robots, url)]
+        stated = [*deciding_statements(url, found.product_token, robots.octets), *_by_policy_tokens(robots, url)]
         return cls(stricter(statement.preferences for statement in stated), tuple(stated))
 
     def deciding(self, category: str) -> Statement | None:
         """Return the first statement that decided about the category; None if its preference is unknown."""
         allowed = self.get(category)
-        stated = self.statements if allowed is not None else ()
-        return next((one for one in stated if one.preferences.get(category) is allowed), None)
+        stated = (one for one in self.statements if category in one.preferences)
+        return next((one for one in stated if one.preferences[category] is allowed), None)
 
     def with_header(self, directive: str, values: Sequence[bytes]) -> Usage:
         """Return the preferences, combined with those in the response's headers of the name `directive`.
@@ -80,11 +79,9 @@ def _by_policy_tokens(robots: RobotsTxt, url: str) -> Iterator[Statement]:
     """Yield, as statements, the rules about the URL in groups that name a policy token. Groups of `*` do not count."""
     for category, token in POLICY_TOKENS.items():
         found = robots.verdict(url, token)
-        if found.product_token != token:
-            continue
         # If finding the rule that decides takes too long, a rule that disallows anything counts.
         rule = robots.first_disallow(token) if found.reason is VerdictReason.TOO_COSTLY else found.rule
-        if rule is not None:
+        if rule is not None and found.product_token == token:
             directive = "allow" if rule.allow else "disallow"
             yield Statement(rule.line, directive, rule.octets, "", {category: rule.allow}, token)
 
