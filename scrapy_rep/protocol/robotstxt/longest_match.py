@@ -30,6 +30,7 @@ _MEMORY_OF_RULE = 60
 
 _WHITE_SPACE = WHITE_SPACE.encode()
 
+NO_RULE = -1  # the place of no rule
 BEGINNING = 4  # octets at the beginning of a distinctive text; they are searched for first
 
 
@@ -51,8 +52,9 @@ class EffectiveRules:
         # For each rule, the number of line ends before it in the file, and the offset of its value in the file.
         self._in_file: tuple[Sequence[int], Sequence[int]] | None = None
         # The spellings of the first URL, and the place of the rule that decides about it.
-        self._first: tuple[Sequence[str], int | None] | None = None
+        self._first: tuple[Sequence[str], int] | None = None
         # For all later URLs: the index of the patterns, and `_order`, which maps a rank in the index to a rule's place.
+        # Its last item, NO_RULE, is for URLs that no rule matches.
         self._index: MatchIndex | None = None
         self._order: Sequence[int] = ()
 
@@ -65,7 +67,7 @@ class EffectiveRules:
     def allows(self, url: str) -> bool:
         """Whether the URL may be fetched. Raises TooCostlyError, and ValueError as `spellings` does."""
         place = self._deciding(url)
-        return place is None or self._which_allow()[place] > 0
+        return place == NO_RULE or self._which_allow()[place] > 0
 
     def rule(self, url: str, octets: bytes) -> Rule | None:
         """Return the rule that decides about the URL; None if none matches it. Raises the exceptions of `allows`.
@@ -73,7 +75,7 @@ class EffectiveRules:
         `octets` is the whole file.
         """
         place = self._deciding(url)
-        return self._rule_at(place, octets) if place is not None else None
+        return self._rule_at(place, octets) if place != NO_RULE else None
 
     def first_disallow(self, octets: bytes) -> Rule | None:
         """Return the first rule that disallows anything; None if there is none. `octets` is the whole file."""
@@ -94,24 +96,25 @@ class EffectiveRules:
         value = octets[start : None if end < 0 else end].partition(b"#")[0].rstrip(_WHITE_SPACE)
         return Rule(numbers[place] + 1, self._which_allow()[place] > 0, value)
 
-    def _deciding(self, url: str) -> int | None:
-        """Return the place of the rule that decides about the URL; None if no rule matches it."""
+    def _deciding(self, url: str) -> int:
+        """Return the place of the rule that decides about the URL; NO_RULE if no rule matches it."""
         compared = spellings(url)
         if compared[0] == ROBOTS_PATH:  # 2.2.2: "The /robots.txt URI is implicitly allowed."
-            return None
+            return NO_RULE
         if self._index is None:
             if self._first is None:
                 found = matching_places(self._patterns, compared)
-                self._first = compared, self._by_precedence(found)[0] if found else None
+                self._first = compared, self._by_precedence(found)[0] if found else NO_RULE
             if self._first[0] == compared:  # after a refusal, the same URL comes again, to find its rule
                 return self._first[1]
-            self._order = array("I", self._by_precedence(range(len(self._patterns))))
-            self._index = MatchIndex([self._patterns[place] for place in self._order])
+            places = self._by_precedence(range(len(self._patterns)))
+            self._order = array("i", [*places, NO_RULE])
+            self._index = MatchIndex([self._patterns[place] for place in places])
             self._first = None
         rank = self._index.first_match(compared[0])
-        for other in compared[1:]:
-            rank = min(rank, self._index.first_match(other))
-        return self._order[rank] if rank < len(self._order) else None
+        if len(compared) > 1:
+            rank = min(rank, self._index.first_match(compared[1]))
+        return self._order[rank]
 
     def _by_precedence(self, found: Iterable[int]) -> list[int]:
         """Return the places in the order in which their rules decide (2.2.2).
