@@ -30,7 +30,7 @@ _MEMORY_OF_RULE = 60
 
 _WHITE_SPACE = WHITE_SPACE.encode()
 
-NO_RULE = -1  # the place of no rule
+NO_RANK = 2**63  # more than any rank
 BEGINNING = 4  # octets at the beginning of a distinctive text; they are searched for first
 
 
@@ -52,9 +52,8 @@ class EffectiveRules:
         # For each rule, the number of line ends before it in the file, and the offset of its value in the file.
         self._in_file: tuple[Sequence[int], Sequence[int]] | None = None
         # The spellings of the first URL, and the place of the rule that decides about it.
-        self._first: tuple[Sequence[str], int] | None = None
+        self._first: tuple[Sequence[str], int | None] | None = None
         # For all later URLs: the index of the patterns, and `_order`, which maps a rank in the index to a rule's place.
-        # Its last item, NO_RULE, is for URLs that no rule matches.
         self._index: MatchIndex | None = None
         self._order: Sequence[int] = ()
 
@@ -67,7 +66,7 @@ class EffectiveRules:
     def allows(self, url: str) -> bool:
         """Whether the URL may be fetched. Raises TooCostlyError, and ValueError as `spellings` does."""
         place = self._deciding(url)
-        return place == NO_RULE or self._which_allow()[place] > 0
+        return place is None or self._which_allow()[place] > 0
 
     def rule(self, url: str, octets: bytes) -> Rule | None:
         """Return the rule that decides about the URL; None if none matches it. Raises the exceptions of `allows`.
@@ -75,7 +74,7 @@ class EffectiveRules:
         `octets` is the whole file.
         """
         place = self._deciding(url)
-        return self._rule_at(place, octets) if place != NO_RULE else None
+        return self._rule_at(place, octets) if place is not None else None
 
     def first_disallow(self, octets: bytes) -> Rule | None:
         """Return the first rule that disallows anything; None if there is none. `octets` is the whole file."""
@@ -96,25 +95,24 @@ class EffectiveRules:
         value = octets[start : None if end < 0 else end].partition(b"#")[0].rstrip(_WHITE_SPACE)
         return Rule(numbers[place] + 1, self._which_allow()[place] > 0, value)
 
-    def _deciding(self, url: str) -> int:
-        """Return the place of the rule that decides about the URL; NO_RULE if no rule matches it."""
+    def _deciding(self, url: str) -> int | None:
+        """Return the place of the rule that decides about the URL; None if no rule matches it."""
         compared = spellings(url)
         if compared[0] == ROBOTS_PATH:  # 2.2.2: "The /robots.txt URI is implicitly allowed."
-            return NO_RULE
+            return None
         if self._index is None:
             if self._first is None:
                 found = matching_places(self._patterns, compared)
-                self._first = compared, self._by_precedence(found)[0] if found else NO_RULE
+                self._first = compared, self._by_precedence(found)[0] if found else None
             if self._first[0] == compared:  # after a refusal, the same URL comes again, to find its rule
                 return self._first[1]
-            places = self._by_precedence(range(len(self._patterns)))
-            self._order = array("i", [*places, NO_RULE])
-            self._index = MatchIndex([self._patterns[place] for place in places])
+            self._order = array("I", self._by_precedence(range(len(self._patterns))))
+            self._index = MatchIndex([self._patterns[place] for place in self._order])
             self._first = None
         rank = self._index.first_match(compared[0])
         if len(compared) > 1:
             rank = min(rank, self._index.first_match(compared[1]))
-        return self._order[rank]
+        return self._order[rank] if rank != NO_RANK else None
 
     def _by_precedence(self, found: Iterable[int]) -> list[int]:
         """Return the places in the order in which their rules decide (2.2.2).
@@ -158,14 +156,13 @@ class MatchIndex:
         # For each prefix, the best (smallest) rank of the patterns that match every URL with this prefix: its own
         # pattern, and the patterns of shorter prefixes, such as `/a` of `/a/b`. A shorter prefix may have the longer
         # pattern: `/a*****` has the prefix `/a`.
-        # The last item is for URLs that begin with no prefix: -1 is its number, and no pattern has its rank.
-        self._first = [len(patterns)] * (len(prefixes) + 1)
+        self._first: list[int] = []
         for number, prefix in enumerate(self._prefixes):
             shorter = number - 1
             while shorter >= 0 and not prefix.startswith(self._prefixes[shorter]):
                 shorter = self._shorter[shorter]
             self._shorter.append(shorter)
-            self._first[number] = min(prefixes[prefix], self._first[shorter])
+            self._first.append(min(prefixes[prefix], self._first[shorter]) if shorter >= 0 else prefixes[prefix])
         self._longest = longest_affordable(self._starred)
         # Each pattern and its distinctive text, by the beginning of the text: `/*?size=1` is under `?siz`.
         by_beginning: dict[str, list[tuple[str, str]]] = {}
@@ -177,7 +174,7 @@ class MatchIndex:
         """The approximate bytes of memory without the patterns (measured: tests/protocol/test_costs.py)."""
 
     def first_match(self, spelling: str) -> int:
-        """Return the rank of the first pattern that matches this spelling; the number of patterns if none does. Raises
+        """Return the rank of the first pattern that matches this spelling; NO_RANK if none does. Raises
         TooCostlyError."""
         with_end = f"{spelling}$"
         # Begin with the last prefix in the index that is sorted before the spelling. Follow its links to a prefix that
@@ -185,7 +182,7 @@ class MatchIndex:
         number = bisect_right(self._prefixes, with_end) - 1
         while number >= 0 and not with_end.startswith(self._prefixes[number]):
             number = self._shorter[number]
-        first = self._first[number]
+        first = self._first[number] if number >= 0 else NO_RANK
         if len(spelling) > self._longest:
             candidates = affordable(spelling, self._starred)
         else:

@@ -188,7 +188,7 @@ def matching_places(patterns: Sequence[str], spellings: Sequence[str]) -> list[i
         with_end = f"{spelling}$"
         if with_end.startswith(beginnings):
             matching.update(filter(with_end.startswith, patterns))
-        for pattern in affordable(spelling, starred):
+        for pattern in affordable(spelling, starred) if starred else ():
             # In many files, patterns differ only in the text after the last `*`, so this text is searched for first.
             if pattern.rstrip("*").rpartition("*")[2] in with_end and matches(pattern, spelling):
                 matching.add(pattern)
