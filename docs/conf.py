@@ -1,5 +1,6 @@
 """Sphinx's settings. `sphinx-build -W docs build/docs` makes the site."""
 
+import os
 import re
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -16,6 +17,11 @@ copyright = "the scrapy-rep developers"  # noqa: A001 - Sphinx's name for it
 version = release = version_of("scrapy-rep")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
+if {"CI", "READTHEDOCS"} & set(os.environ):  # needs the network; without it, Scrapy's classes are text, not links
+    extensions.append("sphinx.ext.intersphinx")
+intersphinx_mapping = {"scrapy": ("https://docs.scrapy.org/en/latest/", None)}
+# Sites of examples, and files of this repository.
+linkcheck_ignore = [r"https?://([^/]*\.)?(example(\.(com|org|net))?|localhost)(:\d+)?(/|$)", r"\.\./"]
 html_theme = "furo"
 html_title = "scrapy-rep"
 html_static_path = ["site.css"]

@@ -227,7 +227,7 @@ def request_picture() -> str:
                 left,
                 230,
                 380,
-                ["gate: is its robots.txt known?", "storage.memory: no wait, no fetch"],
+                ["gate: is its robots.txt known?", "fetching.memory: no wait, no fetch"],
             ),
             box(
                 right,
@@ -236,7 +236,7 @@ def request_picture() -> str:
                 [
                     "The request waits",
                     "waiting.at_scheduler, or waiting.in_downloader",
-                    "fetching.conversations: REP_STORAGE, then one fetch; while robots.txt is",
+                    "fetching.single_flight: REP_STORAGE, then one fetch; while robots.txt is",
                     "unreachable, more rounds within REP_UNREACHABLE_WAIT",
                 ],
             ),

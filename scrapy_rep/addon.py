@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
+from scrapy.utils.python import global_object_name
 
+from scrapy_rep.extensions.mistakes import warn_of_none
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware
-from scrapy_rep.log import logger_of
-from scrapy_rep.middleware import RepMiddleware
-from scrapy_rep.scrapy_internals.compat import switch_off
+from scrapy_rep.log import wrong_start
+from scrapy_rep.middleware import ADDONS, RepMiddleware
 from scrapy_rep.scrapy_internals.engine_state import is_one_shot
-from scrapy_rep.settings import is_obeying
 
 MIDDLEWARES = "DOWNLOADER_MIDDLEWARES"
-PLACES = {
-    SETTINGS_PRIORITIES["project"]: "the project's settings",
-    SETTINGS_PRIORITIES["spider"]: "the spider's custom_settings",
-    SETTINGS_PRIORITIES["cmdline"]: "the command line",
-}
 # The orders in Scrapy's default settings.
 ROBOTSTXT_ORDER, HTTPCOMPRESSION_ORDER = 100, 590
+COMPARED = (RobotsTxtMiddleware, HttpCompressionMiddleware, RepMiddleware, RepDecodingMiddleware)
+CLASSES = {path: cls for cls in COMPARED for path in (global_object_name(cls), f"scrapy_rep.{cls.__name__}")}
+"""Import path -> class. The modules of other middlewares are not imported, because Scrapy has not installed its reactor
+yet: a module with `from twisted.internet import reactor` at its top would install another one."""
 
 
 class Addon:
@@ -36,50 +36,46 @@ class Addon:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Addon:
+        if cls not in map(load_object, crawler.settings["ADDONS"]):
+            raise wrong_start(crawler, f"{cls.__name__} belongs in no setting but ADDONS; set it to {ADDONS}")
         return cls(crawler)
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Replace Scrapy's own robots.txt middleware with ours. Other values that the project or the
         spider has set are kept."""
         settings.set("ROBOTSTXT_OBEY", True, priority="addon")
-        orders = {load_object(name): order for name, order in settings.getdict(MIDDLEWARES).items()}
-        # On the command line, ROBOTSTXT_OBEY is a decision about this crawl.
-        is_decided = (settings.getpriority("ROBOTSTXT_OBEY") or 0) >= SETTINGS_PRIORITIES["cmdline"]
-        if not is_decided and is_obeying(settings) and _has_only_switched_off_the_builtin(orders):
-            logger_of(self._crawler).warning(
-                "DOWNLOADER_MIDDLEWARES (in %s) switches RobotsTxtMiddleware off, but ROBOTSTXT_OBEY is True, so"
-                " scrapy-rep obeys robots.txt. To crawl without robots.txt, set ROBOTSTXT_OBEY = False there. Otherwise"
-                " remove the entry",
-                PLACES.get(settings.getpriority(MIDDLEWARES) or 0, "the settings"),
-            )
-        _enable_middlewares(settings, orders)
+        listed, self._priority = settings.getdict(MIDDLEWARES), settings.getpriority(MIDDLEWARES) or 0
+        self._orders = {CLASSES.get(name, name): order for name, order in listed.items()}
+        settings.set(MIDDLEWARES, _with_ours(listed, self._orders), self._priority)
         # In such a crawl, a person waits for one page.
         if is_one_shot(self._crawler):
             settings.set("REP_UNREACHABLE_WAIT", 0, priority="addon")
+        self._crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
+
+    def _spider_opened(self) -> None:
+        warn_of_none(self._crawler, self._orders, self._priority, RepMiddleware)
 
 
-def _has_only_switched_off_the_builtin(orders: Mapping[Any, Any]) -> bool:
-    """Whether DOWNLOADER_MIDDLEWARES has `RobotsTxtMiddleware: None`, and no other middleware for robots.txt."""
-    ours = (RobotsTxtMiddleware, RepMiddleware)
-    return {kind: order for kind, order in orders.items() if _is_a(kind, *ours)} == {RobotsTxtMiddleware: None}
-
-
-def _is_a(middleware: Any, *classes: type) -> bool:
-    return isinstance(middleware, type) and issubclass(middleware, classes)
-
-
-def _enable_middlewares(settings: BaseSettings, orders: Mapping[Any, Any]) -> None:
-    """Put RepMiddleware where Scrapy's own robots.txt middleware stands, and RepDecodingMiddleware next to the
-    middleware that decompresses. `orders`: class -> order in DOWNLOADER_MIDDLEWARES."""
+def _with_ours(listed: Mapping[Any, Any], orders: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return DOWNLOADER_MIDDLEWARES with RepMiddleware where Scrapy's own robots.txt middleware stands, and with
+    RepDecodingMiddleware next to the middleware that decompresses. `orders`: as `listed`, with classes for COMPARED."""
     order = orders.get(RobotsTxtMiddleware)
-    switch_off(settings, RobotsTxtMiddleware)
-    if RepMiddleware not in orders:
-        # It comes first in the dict, because Scrapy's sort is stable. So it gets requests before the project's own
-        # middlewares of the same order, like Scrapy's robots.txt middleware.
-        ours = {RepMiddleware: ROBOTSTXT_ORDER if order is None else order, **settings.getdict(MIDDLEWARES)}
-        settings.set(MIDDLEWARES, ours, settings.getpriority(MIDDLEWARES) or 0)
-    # It gets responses before every HttpCompressionMiddleware, because it has a higher order.
+    # RepMiddleware comes first in the dict, because Scrapy's sort is stable. So it gets requests before the project's
+    # own middlewares of the same order, like Scrapy's robots.txt middleware.
+    ours = {RepMiddleware: ROBOTSTXT_ORDER if order is None else order, RepDecodingMiddleware: _decoding_order(orders)}
+    return {
+        **{cls: order for cls, order in ours.items() if cls not in orders},
+        **{name: order for name, order in listed.items() if CLASSES.get(name, name) is not RobotsTxtMiddleware},
+        # A path, because before Scrapy 2.15, a class does not override the path in Scrapy's default list.
+        global_object_name(RobotsTxtMiddleware): None,
+    }
+
+
+def _decoding_order(orders: Mapping[Any, Any]) -> int:
+    """Return an order with which a middleware gets responses before every HttpCompressionMiddleware."""
     orders = {HttpCompressionMiddleware: HTTPCOMPRESSION_ORDER, **orders}
-    decompressing = [order for kind, order in orders.items() if _is_a(kind, HttpCompressionMiddleware)]
-    order = max(filter(None, decompressing), default=HTTPCOMPRESSION_ORDER) + 5  # None: it is switched off
-    settings.setdefault_in_component_priority_dict(MIDDLEWARES, RepDecodingMiddleware, order)
+    if orders[HttpCompressionMiddleware] is None:  # a class that is derived from it may stand in its place
+        orders = {load_object(name): order for name, order in orders.items() if order is not None}
+    kinds = {cls: order for cls, order in orders.items() if isinstance(cls, type)}
+    decompressing = [order for cls, order in kinds.items() if issubclass(cls, HttpCompressionMiddleware)]
+    return max(filter(None, decompressing), default=HTTPCOMPRESSION_ORDER) + 5

@@ -9,6 +9,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy_rep.protocol import words
 from scrapy_rep.protocol.foreign_text import MAX_RULE, printable
 from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.syntax import EVERYONE
 from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.usage import ROBOTS_META, TDM_META
 from scrapy_rep.usage.statements import Statement
@@ -66,6 +67,13 @@ def explanation(verdict: Verdict) -> str:
         place=place, url=url, answer=printable(verdict.answer), words=verdict.words, purpose=verdict.purpose
     )
     return text if verdict.read_as is None else text + words.READ_AS.format(url=printable(verdict.read_as))
+
+
+def advice(verdict: Verdict) -> str:
+    """Return what to do if all start requests are refused for this reason; empty if there is no advice."""
+    if verdict.reason is VerdictReason.RULE and verdict.product_token == EVERYONE:
+        return words.ADVICE_FOR_ALL_CRAWLERS
+    return words.REASON_WORDS[verdict.reason].advice.format(token=verdict.product_token)
 
 
 def refused_by(verdict: Verdict) -> str:

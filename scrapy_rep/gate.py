@@ -27,9 +27,9 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
 from scrapy_rep.fetching.single_flight import SingleFlight
 from scrapy_rep.log import logger_of
+from scrapy_rep.meta import DONT_OBEY, ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin, needs_host
 from scrapy_rep.protocol.readings import other_readings
@@ -40,6 +40,7 @@ from scrapy_rep.protocol.robotstxt.syntax import EVERYONE
 from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.refusals import Refusals
 from scrapy_rep.settings import ExemptPath, RepSettings
+from scrapy_rep.stats import CACHE_HIT, CACHE_STALE, EXEMPTED
 from scrapy_rep.user_agent import ProductTokens, UserAgent
 
 HTTP = ("http://", "https://")
@@ -122,8 +123,8 @@ class Gate:
             self.decide(request, policy)
         elif applicable is NO_HOST or ROBOTS_TXT_REQUEST not in request.meta:
             if applicable is EXEMPT:
-                by = "dont_obey_robotstxt" if request.meta.get("dont_obey_robotstxt") else "setting"
-                self._stats.inc_value(f"rep/exempt/{by}")
+                by = DONT_OBEY if request.meta.get(DONT_OBEY) else "setting"
+                self._stats.inc_value(EXEMPTED.format(by))
             if applicable is NO_HOST or self.before_download:
                 self._act_on(self.verdict_on(request, None), request)
         return None
@@ -132,7 +133,7 @@ class Gate:
         """Let the request go on, or refuse it. Raises what `decide_if_known` raises."""
         self.decided += 1
         if policy.state is UNREACHABLE_STALE:
-            self._stats.inc_value("rep/cache/stale")
+            self._stats.inc_value(CACHE_STALE)
         tokens = self.user_agent.tokens(request)
         # `allows` is faster. But `judges` and the functions in `before_download` need a verdict.
         if self.judges or self.before_download or not policy.allows(request.url, tokens):
@@ -150,7 +151,7 @@ class Gate:
         # Another middleware may drop requests after their wait and before `decide`. If the difference is not positive,
         # the number of hits is not known.
         if self.decided > waited:
-            self._stats.inc_value("rep/cache/hit", self.decided - waited)
+            self._stats.inc_value(CACHE_HIT, self.decided - waited)
 
     # What applies to a request.
 
@@ -159,7 +160,7 @@ class Gate:
         `dont_obey_robotstxt` and REP_EXEMPT; NO_HOST for http and https URLs without an origin, which are refused;
         NOT_SUBJECT for a robots.txt itself, and for other URLs without an origin, such as `data:`."""
         url = request.url
-        if request.meta.get("dont_obey_robotstxt"):
+        if request.meta.get(DONT_OBEY):
             return EXEMPT
         origin = Origin.of(url)
         if origin is None:

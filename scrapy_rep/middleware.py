@@ -10,7 +10,8 @@ What a stop does, in order, whether the crawl has finished or was stopped (Ctrl-
 4. The engine closes the scheduler: `SchedulerDoor.close` puts the requests at the door back, and then deletes their
    copies (`waiting.copies`).
 5. The engine sends `spider_closed`: `RepMiddleware` ends the waits that are left, and waits until what was fetched is
-   stored and the leases are given back (`SingleFlight.close`). Extensions log and write their last lines.
+   stored and the leases are given back (`SingleFlight.close`). Extensions log and write their last lines. All of this
+   comes before other components get the signal (`called_first`), so that Scrapy's `log_count/` counts these lines.
 
 A process that is killed does none of this. The copies of the waiting requests are then left (`waiting.copies`).
 """
@@ -30,23 +31,25 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import within
 from scrapy_rep.extensions import start_extensions
-from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
+from scrapy_rep.extensions.mistakes import CHECKS, name_earlier_middlewares
 from scrapy_rep.fetching.single_flight import SingleFlight
 from scrapy_rep.gate import Gate
-from scrapy_rep.log import logger_of
-from scrapy_rep.misconfiguration import warn_of_misconfiguration
+from scrapy_rep.log import logger_of, wrong_start
+from scrapy_rep.meta import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.download_handlers import prepare_handlers
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
-from scrapy_rep.scrapy_internals.engine_state import call_when_closing
-from scrapy_rep.settings import FILES, RepSettings, is_obeying, warn_of_unknown_names
+from scrapy_rep.scrapy_internals.engine_state import call_when_closing, called_first
+from scrapy_rep.settings import FILES, RepSettings, is_obeying
 from scrapy_rep.waiting.at_scheduler import SchedulerDoor
 from scrapy_rep.waiting.in_downloader import InDownloader
 from scrapy_rep.waiting.wait_stats import Waits
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+ADDONS = "{'scrapy_rep.Addon': 500}"
 
 
 class RepMiddleware:
@@ -66,8 +69,7 @@ class RepMiddleware:
                 logger_of(crawler).info("The spider's settings switch scrapy-rep off: %s", why)
                 raise NotConfigured  # without a reason, which Scrapy would log as a WARNING
             raise NotConfigured(why)
-        settings = RepSettings.read(crawler.settings)
-        warn_of_unknown_names(crawler.settings, logger_of(crawler))
+        settings = RepSettings.read(crawler.settings, crawler.spider)
         self._crawler = crawler
         self._downloads = downloads = UncountedDownloads(crawler)
         self._waits = Waits(crawler, settings, self.monotonic)
@@ -76,13 +78,14 @@ class RepMiddleware:
         self._door = SchedulerDoor(crawler, settings, self.gate, self._single_flight, self._waits)
         self._in_downloader = InDownloader(self.gate, self._single_flight, downloads, self._door, self._waits)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
-        crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
-        self._extensions = start_extensions(crawler, settings, self.gate)
+        with called_first(crawler, signals.spider_closed):
+            crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
+            self._extensions = start_extensions(crawler, settings, self.gate)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RepMiddleware:
-        if not crawler.settings.frozen:  # Scrapy builds add-ons before it freezes the settings, and middlewares after
-            raise ValueError(f"ADDONS has {cls.__name__}, which is no add-on; set it to {{'scrapy_rep.Addon': 500}}")
+        if not crawler.settings.frozen:  # Scrapy builds middlewares after it has frozen the settings
+            raise wrong_start(crawler, f"{cls.__name__} is neither an add-on nor an extension; set ADDONS to {ADDONS}")
         try:
             return cls(crawler)
         except NotConfigured as exc:
@@ -90,11 +93,9 @@ class RepMiddleware:
                 raise
             # Scrapy would drop this middleware and crawl what robots.txt forbids.
             cure = "correct that, or set ROBOTSTXT_OBEY to False"
-            raise ValueError(f"{cls.__name__} cannot be built ({exc}); {cure}") from exc
+            raise wrong_start(crawler, f"{cls.__name__} cannot be built ({exc}); {cure}") from exc
         except ValueError as exc:
-            # Logged here, too, because Scrapy logs the message as the last line of a long traceback.
-            logger_of(crawler).critical("The crawl does not start: %s", exc)
-            raise
+            raise wrong_start(crawler, exc) from None
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
         """Return None if the request may go on; an awaitable if it has to wait for robots.txt in the downloader.
@@ -122,7 +123,7 @@ class RepMiddleware:
             raise ValueError("scrapy-rep is off, because ROBOTSTXT_OBEY is False; set it to True")
         raise ValueError(
             "scrapy-rep is off, because DOWNLOADER_MIDDLEWARES has no 'scrapy_rep.RepMiddleware';"
-            " set ADDONS to {'scrapy_rep.Addon': 500}"
+            f" set ADDONS to {ADDONS}"
         )
 
     async def verdict(self, request: str | Request, timeout: float | None = None) -> Verdict:
@@ -145,14 +146,17 @@ class RepMiddleware:
         try:
             self.gate.open(spider)
         except ValueError as exc:  # an attribute of the spider has changed since `__init__`
-            logger_of(self._crawler).critical("The crawl does not start: %s", exc)
+            wrong_start(self._crawler, exc)
             # Scrapy only logs exceptions of this handler. The next signal is the first at which the crawl can be ended.
             self._crawler.signals.connect(self._stop, signal=signals.engine_started)
             return
         self._door.open(self._downloads)
         prepare_handlers(self._crawler)
         call_when_closing(self._crawler, self._single_flight.begin_close)
-        warn_of_misconfiguration(self._crawler, self, waits_at_scheduler=self._door.is_in_use)
+        for check in CHECKS:
+            check(self._crawler, logger_of(self._crawler))
+        if self._door.is_in_use:
+            name_earlier_middlewares(self._crawler, self)
 
     async def _stop(self) -> None:
         await self._crawler.engine.close_spider_async(reason="wrong_settings")

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.protocol import words
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.challenge import VENDORS
-from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import MARKUP, StatusRow, result_of
 from scrapy_rep.protocol.words import AccessResult, Basis, OriginKind
+from scrapy_rep.stats import CHALLENGE, NO_RULES, TRUNCATED
 
-_STAT_OF_CAUSE = {words.NO_GROUPS: "rep/no_rules/empty", words.REDIRECTS: "rep/no_rules/redirects"}
+_NO_RULES_BY_CAUSE = {words.NO_GROUPS: "empty", words.REDIRECTS: "redirects"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,77 +29,43 @@ class OriginInfo:
     """In an outage, seconds until the next attempt that requests wait for; None if they wait for no attempt."""
 
     @property
-    def entry(self) -> Entry:
-        """All that is remembered of the origin."""
-        return self.policy.entry
-
-    @property
-    def robots_url(self) -> str:
-        """The URL of the origin's own robots.txt, before any redirect."""
-        return self.entry.robots_url
-
-    @property
-    def access(self) -> AccessResult:
-        """The result of the last fetch."""
-        return self.entry.last.access
-
-    @property
-    def answer(self) -> str:
-        """The last answer in words: `HTTP 404`, or why there was none."""
-        return self.entry.last.reason
-
-    @property
-    def status(self) -> int | None:
-        """The HTTP status; None without an answer, after too many redirects, or after one that cannot be followed."""
-        return self.entry.last.status
-
-    @property
-    def sign(self) -> str:
-        """As in `Answer.sign`."""
-        return self.entry.last.sign
-
-    @property
-    def robots(self) -> RobotsTxt | None:
-        """The parsed robots.txt that is obeyed, which may have no rules; None if no file is obeyed."""
-        return self.policy.robots
+    def last(self) -> Answer:
+        """The last answer, which may be a failure."""
+        return self.policy.entry.last
 
     @property
     def received_at(self) -> float | None:
         """When the stored answer came; None if no answer is stored."""
-        return self.entry.stored.received_at if self.entry.stored is not None else None
-
-    @property
-    def url(self) -> str:
-        """The URL of the last answer, after all redirects; empty if it is not known."""
-        return self.entry.last.url
+        return self.policy.entry.stored.received_at if self.policy.entry.stored is not None else None
 
     @property
     def address(self) -> str:
         """Where the last answer comes from: `URL`, or `URL, redirected to URL`. It is printable."""
-        return words.where_from(self.robots_url, self.url)
+        return words.where_from(self.policy.entry.robots_url, self.last.url)
 
     @property
     def failing_since(self) -> float | None:
         """When the outage began; None if there is none."""
-        return self.entry.outage.since if self.entry.outage is not None else None
+        return self.policy.entry.outage.since if self.policy.entry.outage is not None else None
 
     @property
     def fetch_again_at(self) -> float:
         """When the answer expires; in an outage, when the backoff is over."""
-        if self.entry.outage is not None:
-            return self.entry.outage.fetch_again_at
-        return self.entry.stored.fresh_until if self.entry.stored is not None else 0.0
+        if self.policy.entry.outage is not None:
+            return self.policy.entry.outage.fetch_again_at
+        return self.policy.entry.stored.fresh_until if self.policy.entry.stored is not None else 0.0
 
     @property
     def kind(self) -> OriginKind:
         """What robots.txt means for the crawl now."""
-        if self.robots is not None:
-            return OriginKind.WITH_RULES if self.robots.has_groups else OriginKind.WITHOUT_RULES
-        if self.access is AccessResult.UNAVAILABLE:
+        robots, access = self.policy.robots, self.last.access
+        if robots is not None:
+            return OriginKind.WITH_RULES if robots.has_groups else OriginKind.WITHOUT_RULES
+        if access is AccessResult.UNAVAILABLE:
             return OriginKind.WITHOUT_RULES
-        if self.access is AccessResult.RESTRICTED:
+        if access is AccessResult.RESTRICTED:
             return OriginKind.RESTRICTED
-        return OriginKind.CHALLENGED if self.sign in VENDORS else OriginKind.UNREACHABLE
+        return OriginKind.CHALLENGED if self.last.sign in VENDORS else OriginKind.UNREACHABLE
 
     @property
     def cause(self) -> str:
@@ -108,42 +74,38 @@ class OriginInfo:
         kind = self.kind
         if kind is OriginKind.WITH_RULES or kind is OriginKind.UNREACHABLE:
             return ""
-        if self.sign:
-            return words.A_PAGE if self.sign == MARKUP else self.sign
-        if self.robots is not None:
+        if self.last.sign:
+            return words.A_PAGE if self.last.sign == MARKUP else self.last.sign
+        if self.policy.robots is not None:
             return words.NO_GROUPS
-        return words.REDIRECTS if self.status is None else f"HTTP {self.status}"
+        return words.REDIRECTS if self.last.status is None else f"HTTP {self.last.status}"
 
     @property
     def why_no_rules(self) -> str:
         """The answer of an origin without rules: `none (HTTP 404)`, `HTTP 200, a file without rules`."""
         if self.cause == words.NO_GROUPS:
-            return f"{self.answer}, {words.NO_GROUPS}"
-        return self.answer if self.sign or self.cause == words.REDIRECTS else f"none ({self.answer})"
+            return f"{self.last.reason}, {words.NO_GROUPS}"
+        return self.last.reason if self.last.sign or self.cause == words.REDIRECTS else f"none ({self.last.reason})"
 
     @property
     def stats(self) -> tuple[str, ...]:
         """The names of the stats that count the origin."""
-        if self.robots is not None and self.robots.truncated:
-            return (*self._stats, "rep/truncated")
-        return self._stats
-
-    @property
-    def _stats(self) -> tuple[str, ...]:
-        if self.sign in VENDORS:
-            return (f"rep/challenge/{self.sign}",)
-        if self.kind is not OriginKind.WITHOUT_RULES:
-            return ()
-        return (f"rep/no_rules/{self.sign}" if self.sign else _STAT_OF_CAUSE.get(self.cause, "rep/no_rules/status"),)
+        sign, is_truncated = self.last.sign, self.policy.robots is not None and self.policy.robots.truncated
+        stats = (TRUNCATED,) if is_truncated else ()
+        if sign in VENDORS:
+            return (CHALLENGE.format(sign), *stats)
+        if self.kind is OriginKind.WITHOUT_RULES:
+            return (NO_RULES.format(sign or _NO_RULES_BY_CAUSE.get(self.cause, "status")), *stats)
+        return stats
 
     def meaning(self, rows: Iterable[StatusRow]) -> tuple[str, str]:
         """What the crawl does, in words, and where that is specified. `rows`: those of the crawl's status policy."""
-        _result, row_source = result_of(self.status, rows, self.sign)
+        _result, row_source = result_of(self.last.status, rows, self.last.sign)
         if self.failing_since is not None:
             outage, basis = words.OUTAGE_WORDS[self.policy.basis], self.policy.basis
-            text = words.LAST_ANSWER_COUNTS if basis is Basis.STORED and self.robots is None else outage.meaning
+            text = words.LAST_ANSWER_COUNTS if basis is Basis.STORED and self.policy.robots is None else outage.meaning
             return text, (row_source if basis is Basis.NOTHING_ALLOWED else "") or outage.source
-        text, source = words.ACCESS_WORDS[self.access]
+        text, source = words.ACCESS_WORDS[self.last.access]
         if self.cause == words.NO_GROUPS:
             text = words.NO_RULES
         if self.cause == words.REDIRECTS:

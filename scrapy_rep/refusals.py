@@ -19,6 +19,7 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import VerdictReason, counted
 from scrapy_rep.scrapy_internals.engine_state import is_one_shot
 from scrapy_rep.signals import request_forbidden, send
+from scrapy_rep.stats import DROPPED, DRY_RUN, FORBIDDEN
 from scrapy_rep.top_k import TopK
 
 MAX_FIRST_REFUSALS = 10  # rules whose first refused request is logged at INFO
@@ -103,8 +104,8 @@ class Refusals:
         self.first.setdefault(verdict.reason, verdict)
         kind = verdict.reason.name.lower()
         is_dry_run = self._is_dry_run
-        self._stats.inc_value("rep/dry_run/forbidden" if is_dry_run else "robotstxt/forbidden")
-        self._stats.inc_value(f"rep/dry_run/{kind}" if is_dry_run else f"rep/dropped/{kind}")
+        self._stats.inc_value(DRY_RUN.format("forbidden") if is_dry_run else FORBIDDEN)
+        self._stats.inc_value((DRY_RUN if is_dry_run else DROPPED).format(kind))
         self.by_rule[verdict.reason, _rule_or_answer(verdict)].add(request, verdict)
         self._log.log(
             logging.INFO if self._is_shown(verdict) else logging.DEBUG,
@@ -122,10 +123,12 @@ class Refusals:
         """
         rule = refused_by(verdict)
         is_new = rule not in self._first_refusals and verdict.reason is not VerdictReason.UNREACHABLE
-        is_shown = is_new and len(self._first_refusals) < MAX_FIRST_REFUSALS
-        if is_shown:
+        if is_new and len(self._first_refusals) <= MAX_FIRST_REFUSALS:  # one more, so that the log says that it exists
             self._first_refusals.add(rule)
-        return is_shown or self._is_one_shot
+            if len(self._first_refusals) <= MAX_FIRST_REFUSALS:
+                return True
+            self._log.info("More than %d rules refuse pages. The others are DEBUG lines", MAX_FIRST_REFUSALS)
+        return self._is_one_shot
 
     def largest(self, *reasons: VerdictReason) -> str:
         """Return what refused most requests, as in `2 x https://example.com/robots.txt line 2 (Disallow: /x)`.

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings
 
-from scrapy_rep.log import Logger
 from scrapy_rep.protocol.freshness import MAX_LIFETIME
 from scrapy_rep.protocol.lifecycle import Terms
 from scrapy_rep.protocol.origin import Origin
@@ -244,7 +243,10 @@ class RepSettings(Terms):
     """The time limit of each request for a robots.txt, in seconds. If it is not set, a shorter DOWNLOAD_TIMEOUT
     replaces the default. The time begins when the download handler gets the request."""
     fetch_retries: int = _number(1, "retries", 0)
-    fetch_concurrency: int = _number(64, "fetches", 1)
+    fetch_concurrency: int = _number(64, "fetches", 0)
+    """The requests for robots.txt that come on top of CONCURRENT_REQUESTS. If it is 0, CONCURRENT_REQUESTS holds for
+    pages and robots.txt together. If it is not set, it is 0 in a project that sets CONCURRENT_REQUESTS. It is never 0
+    while CONCURRENT_REQUESTS is 0 (no limit)."""
     waiting_max: int = _number(1_000, "requests", 0)
     unreachable_wait: float = _number(30.0, "seconds")
     """Seconds that requests wait for an unreachable robots.txt, counted from the start of its first fetch."""
@@ -277,10 +279,15 @@ class RepSettings(Terms):
         return self.memory_octets // OCTETS_OF_ORIGIN
 
     @classmethod
-    def read(cls, settings: BaseSettings) -> RepSettings:
+    def read(cls, settings: BaseSettings, spider: object = None) -> RepSettings:
         """Return the checked values. Raises ValueError for a wrong value, with the setting, the value and the cure."""
         values = {name.removeprefix("REP_").lower(): _checked(settings, name) for name in SETTINGS}
-        timeout = settings.getfloat("DOWNLOAD_TIMEOUT")  # 0: no limit
+        if not settings.getint("CONCURRENT_REQUESTS"):
+            values["fetch_concurrency"] = values["fetch_concurrency"] or SETTINGS["REP_FETCH_CONCURRENCY"].default
+        elif "REP_FETCH_CONCURRENCY" not in settings and settings.getpriority("CONCURRENT_REQUESTS"):
+            values["fetch_concurrency"] = 0
+        # Scrapy's DownloadTimeoutMiddleware reads this attribute, too. 0: no limit.
+        timeout = float(getattr(spider, "download_timeout", None) or settings.getfloat("DOWNLOAD_TIMEOUT"))
         if "REP_FETCH_TIMEOUT" not in settings and timeout > 0:
             values["fetch_timeout"] = min(values["fetch_timeout"], timeout)
         return cls(**values)
@@ -311,34 +318,6 @@ def is_obeying(settings: BaseSettings) -> bool:
         return settings.getbool("ROBOTSTXT_OBEY")
     except ValueError:
         raise ValueError(f"ROBOTSTXT_OBEY is {settings['ROBOTSTXT_OBEY']!r}; set it to True or False") from None
-
-
-def warn_of_unknown_names(settings: BaseSettings, log: Logger) -> None:
-    """Log a WARNING for each REP_ setting that does not exist, and for each misspelt name of Scrapy's settings."""
-    scrapys = ("ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT", "ROBOTSTXT_PARSER")
-    known = [*SETTINGS, *scrapys[:2]]
-    for name in map(str, settings):
-        if name in SETTINGS or name in scrapys:
-            continue
-        is_ours = name.startswith("REP_")
-        similar = nearest(name, scrapys) if name.startswith("ROBOTS") else None
-        if is_ours:
-            similar = _similar_setting(name, {text.partition("_")[2]: text for text in known})
-        if similar or is_ours:
-            cure = f"did you mean {similar}?" if similar else f"the settings are {', '.join(known)}"
-            log.warning("%s is no setting of scrapy-rep and has no effect; %s", name, cure)
-
-
-def _similar_setting(name: str, known: Mapping[str, str]) -> str | None:
-    """Return the setting that a wrong name probably means; None if no setting is similar.
-
-    `known`: setting without its prefix -> setting.
-    """
-    _prefix, *words = name.split("_")
-    # The last word is the most significant: FETCH_DELAY is a delay. MAX says nothing about the subject.
-    sharing = (text for word in reversed(words) if word != "MAX" for text in known if word in text.split("_"))
-    similar = nearest("_".join(words), known) or next(sharing, None)
-    return similar and known[similar]
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

@@ -20,11 +20,12 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.python import to_bytes, to_unicode, without_none_values
 
 from scrapy_rep.log import Logger
+from scrapy_rep.meta import TOKENS_KEY
 from scrapy_rep.protocol.robotstxt.syntax import EVERYONE, IDENTIFIER, is_product_token
 
 logger = logging.getLogger("scrapy_rep")
 
-META_KEY = SPIDER_ATTRIBUTE = "robotstxt_user_agent"
+SPIDER_ATTRIBUTE = TOKENS_KEY
 SETTING = "ROBOTSTXT_USER_AGENT"
 
 ProductTokens = tuple[str, ...]
@@ -50,10 +51,10 @@ class UserAgent:
 
         `decides` is whether the tokens decide about the request now. `unsent_tokens` needs to know.
         """
-        meta = request.meta.get(META_KEY)
+        meta = request.meta.get(TOKENS_KEY)
         if meta is not None:
             try:
-                return tokens_of_value(meta, f"request.meta[{META_KEY!r}]")
+                return tokens_of_value(meta, f"request.meta[{TOKENS_KEY!r}]")
             except ValueError as exc:
                 if not self._has_warned_of_meta:
                     self._has_warned_of_meta = True
@@ -77,7 +78,7 @@ class UserAgent:
         """
         sent = request.headers.get(b"User-Agent")
         decided = self._own_tokens.get(request, self.product_tokens)
-        if META_KEY in request.meta or EVERYONE in decided:
+        if TOKENS_KEY in request.meta or EVERYONE in decided:
             return ()
         if self._configured:
             shown = (sent or b"").lower()
@@ -183,11 +184,12 @@ def _tokens_of_texts(texts: tuple[str, ...], source: str) -> ProductTokens:
         if token != text:
             wrong = re.sub(IDENTIFIER, "", text)
             logger.warning(
-                "%s is %r, which is %s; %s. Set it to a product token such as 'ExampleBot'",
+                "%s is %r, which is %s; %s. Set it to a product token such as 'ExampleBot'%s",
                 source,
                 text,
                 "a whole User-Agent" if set(wrong) & set("/();") else f"no product token, because of {wrong!r}",
                 f"its product token {token!r} is used" if token else "it is ignored, because it names no crawler",
+                f", or to a list such as {re.split(', *', text)}" if set(wrong) <= {",", " "} and "," in wrong else "",
             )
     return tuple(token for token in found.values() if token is not None)
 
@@ -204,12 +206,11 @@ _PLATFORM = "|".join(
 # A language, or a word that introduces an address, such as `contact: me@example.com`. With a version, they are names:
 # `my-AI/1.0`, `See/1.0`.
 _WORD = "[a-z]{2}[-_][A-Z]{2}|(?i:about|by|contact|e-?mail|for|from|info|mail|more|please|see|url|visit|web|website)"
-_END = r"(?![A-Za-z0-9_.-])"
-_NO_NAME = rf"(?:(?i:{_PLATFORM})|(?:{_WORD})(?!/)){_END}"
+_NO_NAME = rf"(?:(?i:{_PLATFORM})|(?:{_WORD})(?!/))(?![A-Za-z0-9_.-])"
 # A comment may be cut off.
 _COMMENT = re.compile(r"\([^()]*(?:\)|\Z)")
 # An identifier with a letter. Not the beginning of an address: `bot@...`, `https://...`, `mailto:...`, `+example.com`.
-_NAME = rf"(?:\+(?![^\s/;,]*\.))?(?!www\.|{_NO_NAME})(?=[0-9_.-]*[A-Za-z])({IDENTIFIER}){_END}(?!@|:\S)"
+_NAME = rf"(?:\+(?![^\s/;,]*\.))?(?!www\.|{_NO_NAME})(?=[0-9_.-]*[A-Za-z])({IDENTIFIER})(?![A-Za-z0-9_.-]|@|:\S)"
 # `... Safari/605.1.15 (Applebot/0.1; +http://...)`: browsers have no version at the start of a comment.
 _AT_START_OF_COMMENT = re.compile(rf"\(\s*{_NAME}/[0-9]")
 # At the start of a word. So `5.0` is no product, nor is anything within an address.

@@ -27,14 +27,14 @@ LAYERS = (
     ("scrapy_rep",),
     ("addon", "commands"),
     ("middleware",),
-    ("extensions", "misconfiguration", "waiting"),
+    ("extensions", "waiting"),
     ("gate",),
     ("fetching", "refusals"),
     ("storage",),
     ("exceptions", "origin_info", "robotparser"),
     ("settings", "signals", "user_agent"),
     ("scrapy_internals", "usage"),
-    ("clock", "deferreds", "log", "protocol", "top_k"),
+    ("clock", "deferreds", "log", "meta", "protocol", "stats", "top_k"),
 )
 ROW = {room: row for row, rooms in enumerate(LAYERS) for room in rooms}
 # Values in, values out: that takes no clock and no I/O.
@@ -108,11 +108,11 @@ def test_each_folder_and_module_is_in_one_row() -> None:
     assert sorted(room for rooms in LAYERS for room in rooms) == sorted({room_of(module) for module in FILES})
 
 
-@pytest.mark.parametrize("module", FILES)
-def test_imports_lead_down(module: str) -> None:
-    room = room_of(module)
-    others = {imported for imported in own(module) if room_of(imported) != room}
-    assert {imported for imported in others if ROW[room_of(imported)] <= ROW[room]} == set()
+def test_imports_lead_down() -> None:
+    rooms = [(module, room_of(module), imported, room_of(imported)) for module in FILES for imported in own(module)]
+    assert [
+        (module, imported) for module, one, imported, other in rooms if one != other and ROW[other] <= ROW[one]
+    ] == []
 
 
 def test_there_is_no_circle() -> None:
@@ -123,11 +123,10 @@ def test_there_is_no_circle() -> None:
 # The protocol.
 
 
-@pytest.mark.parametrize("module", PROTOCOL)
-def test_the_protocol_imports_the_standard_library_alone(module: str) -> None:
-    others = imports_of(module) - set(PROTOCOL)
-    assert others <= sys.stdlib_module_names
-    assert not others & CLOCK_AND_IO
+def test_the_protocol_imports_the_standard_library_alone() -> None:
+    others = {(module, name) for module in PROTOCOL for name in imports_of(module) - set(PROTOCOL)}
+    assert {(module, name) for module, name in others if name not in sys.stdlib_module_names} == set()
+    assert {(module, name) for module, name in others if name in CLOCK_AND_IO} == set()
 
 
 def test_structured_fields_are_read_in_one_place() -> None:
@@ -195,18 +194,16 @@ def test_extensions_that_are_off_are_not_imported() -> None:
     assert {"http_sf", "redis", "sqlite3", "warcio"}.isdisjoint(shown.split())
 
 
-@pytest.mark.parametrize("class_path", EXTENSIONS)
-def test_every_extension_is_there(class_path: str) -> None:
-    assert issubclass(load_object(f"scrapy_rep.extensions.{class_path}"), Extension)
+def test_every_extension_is_there() -> None:
+    assert all(issubclass(load_object(f"scrapy_rep.extensions.{class_path}"), Extension) for class_path in EXTENSIONS)
 
 
 # Public names.
 
 
-@pytest.mark.parametrize("name", scrapy_rep.__all__)
-def test_every_public_name_is_there(name: str) -> None:
-    assert getattr(scrapy_rep, name).__name__ == name
-    assert name in dir(scrapy_rep)
+def test_every_public_name_is_there() -> None:
+    assert [getattr(scrapy_rep, name).__name__ for name in scrapy_rep.__all__] == scrapy_rep.__all__
+    assert set(scrapy_rep.__all__) <= set(dir(scrapy_rep))
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

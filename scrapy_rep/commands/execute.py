@@ -158,18 +158,15 @@ def _by_file(url: str, profile: CrawlerProfile, policy: RobotsPolicy | None, bui
 
 
 def _crawl(process: Any, crawler: Crawler, lookup: Lookup, arguments: dict[str, str]) -> None:
-    """Run the lookup. Raises the ValueError that ended the lookup, or our own that kept the crawl from starting."""
-    errors: list[Any] = []
+    """Run the lookup. Raises our own ValueError that ended the lookup, or kept the crawl from starting."""
     crawling = process.crawl(crawler.spidercls, command_lookup=lookup, **arguments)
     if isinstance(crawling, Deferred):
-        crawling.addErrback(lambda failure: errors.append(failure.value))
+        crawling.addErrback(lambda failure: lookup.errors.append(failure.value))
     else:  # an asyncio.Task
-        crawling.add_done_callback(lambda task: errors.append(None if task.cancelled() else task.exception()))
+        crawling.add_done_callback(lambda task: lookup.errors.append(None if task.cancelled() else task.exception()))
     process.start()
-    if lookup.error is not None:
-        raise lookup.error
-    for error in filter(None, errors):
+    for error in filter(None, lookup.errors):
         *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
         if isinstance(error, ValueError) and frame.f_globals["__name__"].startswith("scrapy_rep."):
             raise error
-        logger.error("The crawl could not start", exc_info=error)
+        logger.error("The crawl failed", exc_info=error)

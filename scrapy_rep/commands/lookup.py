@@ -59,7 +59,7 @@ class CommandSpider(Spider):
         try:
             await self.command_lookup.run(self.crawler)
         except ValueError as exc:
-            self.command_lookup.error = exc
+            self.command_lookup.errors.append(exc)
         # A spider of a queue would begin its requests now, and keep the crawl open.
         self.crawler.signals.disconnect_all(spider_idle)
         return
@@ -69,10 +69,9 @@ class CommandSpider(Spider):
 class Lookup:
     """Judges lists of URLs, and writes the findings. Each robots.txt is fetched as a crawl would fetch it."""
 
-    error: ValueError | None = None
-    """The error that ended the lookup early; None if there was no error."""
-
     def __init__(self, lists: Iterable[list[str]], output: Output, profile: CrawlerProfile) -> None:
+        self.errors: list[Any] = []
+        """The exceptions that ended the lookup, or the crawl."""
         self._lists = lists
         self._output = output
         self._profile = profile

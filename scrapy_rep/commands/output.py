@@ -98,7 +98,7 @@ class Output:
 
     def _is_new_file(self, finding: Finding) -> bool:
         """Whether no earlier object has the lines of this robots.txt."""
-        file = hash((finding.info and finding.info.robots_url, finding.robots and finding.robots.octets))
+        file = hash((finding.info and finding.info.policy.entry.robots_url, finding.robots and finding.robots.octets))
         is_new = file not in self._files
         self._files[file] = None
         return is_new
@@ -189,8 +189,12 @@ def as_json(finding: Finding) -> dict[str, Any]:
         if verdict.decided_by is not None:
             found |= {"line": verdict.decided_by.line, "rule": str(verdict.decided_by)}
     if info is not None:
-        found |= {"robots_url": info.robots_url, "final_url": info.url or None, "answer": info.answer}
-        found |= {"access": info.access.value, "source": info.meaning(profile.settings.status_policy)[1]}
+        found |= {
+            "robots_url": info.policy.entry.robots_url,
+            "final_url": info.last.url or None,
+            "answer": info.last.reason,
+        }
+        found |= {"access": info.last.access.value, "source": info.meaning(profile.settings.status_policy)[1]}
         found["good_for"] = round(max(info.fetch_again_at - finding.now, 0.0), 3)
         if info.received_at is not None:
             found["age"] = round(max(finding.now - info.received_at, 0.0), 3)
@@ -271,23 +275,23 @@ def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
 
 
 def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]]:
-    yield "robots.txt", printable(info.robots_url)
+    yield "robots.txt", printable(info.policy.entry.robots_url)
     for answer in finding.answers:
         if answer.access is AccessResult.REDIRECT and answer.location is not None:
             yield "", f"{printable(answer.reason)} -> {printable(answer.location)}"
-    if not finding.answers and info.url not in {"", info.robots_url}:
-        yield "", f"-> {printable(info.url)}"
+    if not finding.answers and info.last.url not in {"", info.policy.entry.robots_url}:
+        yield "", f"-> {printable(info.last.url)}"
     words, source = info.meaning(finding.profile.settings.status_policy)
-    is_none = info.access is AccessResult.UNAVAILABLE and info.failing_since is None
-    counts_as = "no robots.txt, so" if is_none else f"{info.access.value},"
-    yield "answer", f"{printable(info.answer)}: {counts_as} {words} ({source})"
+    is_none = info.last.access is AccessResult.UNAVAILABLE and info.failing_since is None
+    counts_as = "no robots.txt, so" if is_none else f"{info.last.access.value},"
+    yield "answer", f"{printable(info.last.reason)}: {counts_as} {words} ({source})"
     left = duration(max(round(info.fetch_again_at - finding.now), 0))
     age = round(finding.now - info.received_at) if info.received_at is not None else 0
     fetched = f"fetched {duration(age)} ago" if age > 0 else "fetched just now"
     if info.failing_since is None:
         yield "valid for", f"{left}, {fetched}"
     else:
-        rules = f"; rules {fetched}" if info.robots is not None else ""
+        rules = f"; rules {fetched}" if info.policy.robots is not None else ""
         failing = duration(max(round(finding.now - info.failing_since), 0))
         yield "next fetch", f"in {left}; unreachable for {failing}{rules}"
 

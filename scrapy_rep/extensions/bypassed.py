@@ -12,6 +12,7 @@ from scrapy_rep.exceptions import explanation
 from scrapy_rep.extensions import Extension
 from scrapy_rep.gate import Landing
 from scrapy_rep.protocol.foreign_text import printable
+from scrapy_rep.stats import BYPASSED
 
 
 class Bypassed(Extension):
@@ -31,7 +32,7 @@ class Bypassed(Extension):
         verdict = self._gate.verdict_on(target, landing.policy)
         if verdict.allowed:
             return
-        self._stats.inc_value("rep/bypassed")
+        self._stats.inc_value(BYPASSED)
         if self._is_first("bypassed"):
             self._log.warning(
                 "%(target)s: the download handler, or a service behind it, went there from %(url)s. %(reason)s",

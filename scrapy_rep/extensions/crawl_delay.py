@@ -12,6 +12,7 @@ from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.scrapy_internals.slots import MinimumDelays
 from scrapy_rep.signals import robots_known
+from scrapy_rep.stats import CRAWL_DELAY
 from scrapy_rep.user_agent import ProductTokens
 
 
@@ -30,14 +31,14 @@ class CrawlDelay(Extension):
         self._crawler.signals.connect(self._delays.restart_delay, signal=signals.response_downloaded)
 
     def _robots_known(self, info: OriginInfo, request: Request) -> None:
-        asked = _asked_for(info.robots, self._gate.product_tokens(request))
+        asked = _asked_for(info.policy.robots, self._gate.product_tokens(request))
         if not asked:
             return
         if not self._max_delay or not self._delays.can_delay():
             kind = "ignored"
         else:
             kind = "capped" if asked > self._max_delay else "obeyed"
-        self._stats.inc_value(f"rep/crawl_delay/{kind}")
+        self._stats.inc_value(CRAWL_DELAY.format(kind))
         if self._spacing() < asked and self._is_first(kind):
             self._log.info(
                 "%s asks for a Crawl-delay of %g s, which is %s (REP_CRAWL_DELAY_MAX = %g)",

@@ -1,19 +1,160 @@
-"""WARNINGs about mistakes that only a request shows: a misspelt key in its meta, or another User-Agent."""
+"""Warnings about mistakes: settings that conflict or have no effect, misspelt names, a User-Agent that is changed.
+
+When the spider opens, `RepMiddleware` calls the functions in CHECKS, and the add-on calls `warn_of_none`. The two
+extensions look at requests, because only a request shows some mistakes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import takewhile
+from typing import Any
+
 from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 from scrapy.utils.asyncio import call_later
+from scrapy.utils.python import global_object_name
 
 from scrapy_rep.extensions import Extension
-from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
+from scrapy_rep.fetching.decoding import RepDecodingMiddleware
+from scrapy_rep.log import Logger, logger_of
+from scrapy_rep.meta import DONT_OBEY, ROBOTS_TXT_REQUEST, TOKENS_KEY, USAGE_KEY
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.settings import nearest
+from scrapy_rep.robotparser import RepRobotParser
+from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
+from scrapy_rep.settings import SETTINGS, is_obeying, nearest
 from scrapy_rep.signals import request_forbidden, request_waited
-from scrapy_rep.usage import USAGE_KEY
-from scrapy_rep.user_agent import META_KEY
 
-WATCHED = 1_000  # downloads to check; a component that changes the User-Agent usually does so from the start
+INSTEAD = (
+    ". For what your class adds, set REP_EXEMPT (hosts and paths), ROBOTSTXT_OBEY in custom_settings (spiders),"
+    " REP_CRAWL_DELAY_MAX (Crawl-delay), REP_STATUS_POLICY (a stricter crawl), or REP_MEMORY_OCTETS (a bound on memory)"
+)
+SCRAPYS = ("ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT", "ROBOTSTXT_PARSER")
+KNOWN = {name.partition("_")[2]: name for name in (*SETTINGS, *SCRAPYS[:2])}
+"""A setting without its prefix -> the setting."""
+KEYS = (DONT_OBEY, TOKENS_KEY, ROBOTS_TXT_REQUEST)
+NO_MISTAKES = (*KEYS, USAGE_KEY)  # spiders may copy the last one from the meta of a response
+GUESSES = ("robotstxt_obey", "obey_robotstxt", "ignore_robotstxt", "ignore_robots_txt", "ignore_robots")
+"""What users write, in the meta of a request or as an attribute of the spider, to crawl without robots.txt."""
+
+
+# When the spider opens.
+
+
+def unknown_settings(crawler: Crawler, log: Logger) -> None:
+    for name in map(str, crawler.settings):
+        meant = None if name in SETTINGS or name in SCRAPYS else _meant_setting(name)
+        if meant is not None:
+            cure = f"did you mean {meant}?" if meant else f"the settings are {', '.join(KNOWN.values())}"
+            log.warning("%s is no setting of scrapy-rep and has no effect; %s", name, cure)
+
+
+def _meant_setting(name: str) -> str | None:
+    """Return the setting that a wrong name probably means; "" if the name is meant for scrapy-rep, but resembles no
+    setting; None if it is probably the project's own."""
+    prefix, _, rest = name.partition("_")
+    if prefix == "REP":
+        # The last word is the most significant: FETCH_DELAY is a delay. MAX says nothing about the subject.
+        words = [word for word in reversed(rest.split("_")) if word != "MAX"]
+        sharing = (text for word in words for text in KNOWN if word in text.split("_"))
+        return KNOWN.get(nearest(rest, KNOWN) or next(sharing, ""), "")
+    meant = nearest(name, SCRAPYS) if prefix.startswith("ROBOTS") else None
+    return KNOWN.get(nearest(rest, KNOWN) or "") if meant is None and prefix == "ROBOTSTXT" else meant
+
+
+def another_robotstxt_middleware(crawler: Crawler, log: Logger) -> None:
+    builtin = crawler.get_downloader_middleware(RobotsTxtMiddleware)
+    if builtin is not None:
+        path, instead = global_object_name(type(builtin)), "" if type(builtin) is RobotsTxtMiddleware else INSTEAD
+        off = f"DOWNLOADER_MIDDLEWARES = {{{path!r}: None}}{instead}"
+        log.warning(
+            "%s also obeys robots.txt, and reads it differently from scrapy-rep: switch it off with %s", path, off
+        )
+
+
+def no_purposes(crawler: Crawler, log: Logger) -> None:
+    if crawler.settings.getbool("REP_PURPOSES_REFUSE") and not crawler.settings.get("REP_PURPOSES"):
+        log.warning(
+            "REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set it to a list such as ['train-ai']"
+        )
+
+
+def another_parser(crawler: Crawler, log: Logger) -> None:
+    parser = crawler.settings["ROBOTSTXT_PARSER"]
+    class_name = getattr(parser, "__name__", str(parser)).rpartition(".")[2]
+    if not default_settings.ROBOTSTXT_PARSER.endswith(f".{class_name}") and class_name != RepRobotParser.__name__:
+        log.warning("ROBOTSTXT_PARSER (%s) is not used: scrapy-rep parses robots.txt itself; remove it", parser)
+
+
+def no_decoding(crawler: Crawler, log: Logger) -> None:
+    middlewares = downloader_middlewares(crawler)
+    # Responses pass the middlewares from the last to the first.
+    decompressing = [m for m in middlewares if isinstance(m, RepDecodingMiddleware | HttpCompressionMiddleware)]
+    if middlewares and not isinstance([None, *decompressing][-1], RepDecodingMiddleware):
+        log.warning(
+            "A compressed robots.txt is read without REP_BODY_LIMIT, and as whole even if it was cut off: use ADDONS,"
+            " or add 'scrapy_rep.RepDecodingMiddleware' to DOWNLOADER_MIDDLEWARES, with a higher order than that of"
+            " HttpCompressionMiddleware (595 by default)"
+        )
+
+
+def attributes_without_effect(crawler: Crawler, log: Logger) -> None:
+    for name in (name for name in (*GUESSES, DONT_OBEY) if hasattr(crawler.spider, name)):
+        log.warning("The spider's attribute %s has no effect; set ROBOTSTXT_OBEY in its custom_settings", name)
+
+
+CHECKS = (
+    unknown_settings,
+    another_robotstxt_middleware,
+    no_purposes,
+    another_parser,
+    no_decoding,
+    attributes_without_effect,
+)
+
+
+def name_earlier_middlewares(crawler: Crawler, ours: object) -> None:
+    """Log which middlewares act later than the user may expect, if requests wait at the scheduler for robots.txt."""
+    earlier = takewhile(lambda m: m is not ours, downloader_middlewares(crawler))
+    # OffsiteMiddleware uses that signal itself.
+    acting = [m for m in earlier if hasattr(m, "process_request") and not isinstance(m, OffsiteMiddleware)]
+    if acting:
+        logger_of(crawler).info(
+            "%s: requests wait for robots.txt before these downloader middlewares, whose orders are lower than that of"
+            " RepMiddleware. To let these middlewares act first, set REP_WAITING_MAX = 0, or use the signal"
+            " request_scheduled",
+            ", ".join(type(m).__qualname__ for m in acting),
+        )
+
+
+def warn_of_none(crawler: Crawler, orders: Mapping[Any, Any], priority: int, ours: type) -> None:
+    """Log a WARNING if DOWNLOADER_MIDDLEWARES switches off Scrapy's middleware, which is off anyway, or ours.
+
+    `orders` and `priority`: what the setting was before the add-on changed it. `ours`: the class RepMiddleware.
+    """
+    has, off = crawler.get_downloader_middleware, ""
+    if not has(ours):
+        off, obeys = "RepMiddleware", "does not obey"
+    elif orders.get(RobotsTxtMiddleware, ours) is None and ours not in orders and not has(RobotsTxtMiddleware):
+        off, obeys = "RobotsTxtMiddleware", "obeys"
+    if off and is_obeying(crawler.settings):
+        logger_of(crawler).warning(
+            "DOWNLOADER_MIDDLEWARES (in the %s settings) switches %s off, but ROBOTSTXT_OBEY is True: scrapy-rep %s"
+            " robots.txt. To crawl without robots.txt, set ROBOTSTXT_OBEY = False there. Otherwise remove the entry",
+            {number: name for name, number in SETTINGS_PRIORITIES.items()}.get(priority, priority),
+            off,
+            obeys,
+        )
+
+
+# When a request shows the mistake.
+
+
+WATCHED = 100  # downloads to check; a component that changes the User-Agent usually does so from the start
 
 
 class SentUserAgent(Extension):
@@ -47,10 +188,6 @@ class SentUserAgent(Extension):
             call_later(0, self._crawler.signals.disconnect, self._downloaded, signals.response_downloaded)
 
 
-KEYS = ("dont_obey_robotstxt", META_KEY, ROBOTS_TXT_REQUEST)
-NO_MISTAKES = (*KEYS, USAGE_KEY)  # spiders may copy the last one from the meta of a response
-
-
 class MisspeltMeta(Extension):
     """Looks at requests that wait or are refused. To look at each request of the crawl would take too much time."""
 
@@ -60,7 +197,9 @@ class MisspeltMeta(Extension):
 
     def _look(self, request: Request) -> None:
         for key in request.meta:
-            meant = nearest(key, KEYS) if isinstance(key, str) and "robots" in key and key not in NO_MISTAKES else None
+            if not isinstance(key, str) or "robots" not in key or key in NO_MISTAKES:
+                continue
+            meant = DONT_OBEY if key in GUESSES else nearest(key, KEYS)
             if meant is not None and self._is_first("a misspelt key"):
                 self._log.warning(
                     "request.meta[%r] has no effect; did you mean %r? The first such request: %s", key, meant, request

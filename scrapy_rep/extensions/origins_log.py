@@ -1,9 +1,9 @@
-"""Log lines and stats of origins: no rules, files that are too long; and the warning that nothing was crawled.
+"""Log lines and stats of origins: no rules, files that are too long; and the error that nothing was crawled.
 
 `outage_log` logs outages.
 
 The log has origins without rules, those with too long a robots.txt, and the totals. If all start requests of a crawl
-were refused, a WARNING says so, with advice.
+were refused, an ERROR says so, and WARNINGs have advice.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from collections.abc import Iterator
 from scrapy import signals
 
 from scrapy_rep.clock import duration
-from scrapy_rep.exceptions import explanation
+from scrapy_rep.exceptions import advice, explanation
 from scrapy_rep.extensions import Extension
+from scrapy_rep.meta import DONT_OBEY
 from scrapy_rep.origin_info import LastResult, OriginInfo
 from scrapy_rep.protocol import words
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.status_policy import MARKUP
 from scrapy_rep.protocol.words import AccessResult, OriginKind, counted
 from scrapy_rep.settings import MAX_BODY
 from scrapy_rep.signals import robots_known, robots_response
+from scrapy_rep.stats import EXEMPTED, RESPONSES
 
 # What exempts requests from robots.txt -> the stat that counts them.
-EXEMPT_BY = {"dont_obey_robotstxt": "rep/exempt/dont_obey_robotstxt", "REP_EXEMPT": "rep/exempt/setting"}
+EXEMPT_BY = {DONT_OBEY: EXEMPTED.format(DONT_OBEY), "REP_EXEMPT": EXEMPTED.format("setting")}
 MAX_CAUSES = 5  # causes in the log line for each kind of origin
 
 
@@ -48,7 +49,7 @@ class OriginsLog(Extension):
             self._stats.inc_value(stat, -1)
         for stat in result.stats:
             self._stats.inc_value(stat)
-        if info.robots is not None and info.robots.truncated and self._is_first("too long"):
+        if info.policy.robots is not None and info.policy.robots.truncated and self._is_first("too long"):
             self._log.warning(
                 "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
                 " they forbid may be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %(more)s reads ten times as much. The"
@@ -60,12 +61,10 @@ class OriginsLog(Extension):
                 },
             )
         if info.kind is OriginKind.WITHOUT_RULES:
-            is_first_page = info.sign == MARKUP and self._is_first("a page of HTML")
-            self._log.log(
-                logging.INFO if is_first_page else logging.DEBUG,
-                "%(url)s: %(why)s, so everything is allowed",
-                {"url": info.address, "why": printable(info.why_no_rules)},
-            )
+            # Owners of such sites often mean the opposite.
+            is_shown = info.cause in {words.A_PAGE, *words.ACCESS_DENIED} and self._is_first(info.cause)
+            level, why = logging.INFO if is_shown else logging.DEBUG, printable(info.why_no_rules)
+            self._log.log(level, "%s: %s, so everything is allowed", info.address, why)
 
     def _answered(self, answer: Answer) -> None:
         if answer.replayed and answer.access not in {AccessResult.UNREACHABLE, AccessResult.REDIRECT}:
@@ -97,7 +96,7 @@ class OriginsLog(Extension):
         if by:
             self._log.info("Most frequent reasons for refusal: %s. %s", refusals.largest(), refusals.advice)
         if reason == "finished" and not self._settings.dry_run:
-            self._warn_if_nothing_was_crawled()
+            self._log_if_nothing_was_crawled()
 
     def _kinds(self) -> Iterator[str]:
         """Yield a text for each kind of origin, such as `6 without rules (4 x HTTP 404, 2 x a page of HTML)`."""
@@ -111,17 +110,16 @@ class OriginsLog(Extension):
             if causes:
                 yield f"{causes.total():,} {kind.value}" + (f" ({', '.join(texts)})" if texts else "")
 
-    def _warn_if_nothing_was_crawled(self) -> None:
+    def _log_if_nothing_was_crawled(self) -> None:
         refusals = self._gate.refusals
         stat = self._stats.get_value
         refused = refusals.counts.total()
-        pages = stat("response_received_count", 0) - stat("robotstxt/response_count", 0)
+        pages = stat("response_received_count", 0) - stat(RESPONSES, 0)
         if pages > 0 or not 0 < refused >= self._gate.decided:
             return
-        first = refusals.first
-        self._log.warning(
+        self._log.error(
             "Nothing was crawled: every start request was refused (%(refused)d). The first: %(why)s",
-            {"refused": refused, "why": explanation(next(iter(first.values())))},
+            {"refused": refused, "why": explanation(next(iter(refusals.first.values())))},
         )
-        for advice in filter(None, [*(words.REASON_WORDS[reason].advice for reason in first), words.ADVICE]):
-            self._log.warning(advice)
+        for text in filter(None, [*map(advice, refusals.first.values()), words.ADVICE]):
+            self._log.warning(text)

@@ -36,13 +36,13 @@ class OutageLog(Extension):
         elif before_outage and not result.outage:
             level = logging.INFO if before_outage <= WARNED_OUTAGES else logging.DEBUG
             self._log_answer(level, "%s: %s. It is reachable again", info)
-        advice = words.SIGNATURE_ADVICE if info.sign == WEB_BOT_AUTH else words.CHALLENGE_ADVICE
+        advice = words.SIGNATURE_ADVICE if info.last.sign == WEB_BOT_AUTH else words.CHALLENGE_ADVICE
         if info.kind is OriginKind.CHALLENGED and self._is_first(advice):
             self._log.warning(advice)
 
     def _log_answer(self, level: int, message: str, info: OriginInfo, *more: str) -> None:
         """Log a message that begins with the URL of robots.txt and its answer."""
-        self._log.log(level, message, info.address, printable(info.answer.rstrip(".")), *more)
+        self._log.log(level, message, info.address, printable(info.last.reason.rstrip(".")), *more)
 
     def _meanwhile(self, info: OriginInfo) -> str:
         """Return what happens while robots.txt is unreachable, in words that follow "Requests to this site"."""
@@ -52,11 +52,11 @@ class OutageLog(Extension):
         wait = self._settings.unreachable_wait
         if info.pause is not None:
             return f"wait up to {wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
-        last = info.entry.last
+        last = info.last
         if last.timed_out:
             return f"{refused}: it did not answer within REP_FETCH_TIMEOUT ({self._settings.fetch_timeout:g} s)"
         seconds = info.fetch_again_at - last.ended_at
-        if info.status is not None and not last.is_of_proxy and seconds > wait > 0:
+        if info.last.status is not None and not last.is_of_proxy and seconds > wait > 0:
             return f"{refused}: the next fetch is in {seconds:,.0f} s, beyond REP_UNREACHABLE_WAIT ({wait:g} s)"
         return f"{refused} (RFC 9309 2.3.1.4)"
 

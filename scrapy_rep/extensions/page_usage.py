@@ -13,21 +13,22 @@ from scrapy.http import HtmlResponse, Response
 
 from scrapy_rep.extensions import Extension
 from scrapy_rep.gate import Landing
+from scrapy_rep.meta import SOURCES_KEY, USAGE_KEY
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.signals import request_forbidden
+from scrapy_rep.stats import USAGE
 from scrapy_rep.usage import (
     PREFERENCE_WORDS,
     ROBOTS_META,
     ROBOTS_TAGS,
-    SOURCES_KEY,
     TDM_META,
     TDM_RESERVATION,
     USAGE_HEADERS,
-    USAGE_KEY,
     VOCABULARY,
 )
-from scrapy_rep.usage.preferences import Purposes, usage_in
+from scrapy_rep.usage.preferences import Purposes, Usage, usage_in
+from scrapy_rep.user_agent import ProductTokens
 
 # A page with a `meta` element that is read has one of these texts.
 _SIGNS = [TDM_RESERVATION, *(rule for category in VOCABULARY for rule in category.robots_rules)]
@@ -62,16 +63,8 @@ class PageUsage(Extension):
             verdict = self._gate.verdict_on(landing.request, landing.policy)
         else:
             verdict = before or self._gate.verdict_on(request, self._gate.peek(request))
-        usage = usage_in(verdict)
-        for directive in USAGE_HEADERS:
-            usage = usage.with_header(directive, response.headers.getlist(directive))
         tokens = self._gate.product_tokens(landing.request if landing is not None else request)
-        for directive in ROBOTS_TAGS:
-            lines = [line.decode("latin-1") for line in response.headers.getlist(directive)]
-            usage = usage.with_tags(directive, lines, tokens)
-        elements, names = _meta_elements(response), {"robots", *map(str.lower, tokens)}
-        usage = usage.with_tags(ROBOTS_META, [content for name, content in elements if name in names], tokens)
-        usage = usage.with_header(TDM_META, [text.encode() for name, text in elements if name == TDM_RESERVATION])
+        usage = _with_statements_of(response, usage_in(verdict), tokens)
         verdict = self._purposes.judge_usage(verdict, usage)
         # In a dry run, the request may have been reported before it was fetched.
         if verdict.reason is VerdictReason.USAGE and (before is None or before.allowed):
@@ -87,13 +80,25 @@ class PageUsage(Extension):
 
     def _count_page(self, preferences: Mapping[str, bool]) -> None:
         for purpose in self._purposes.categories:
-            self._stats.inc_value(f"rep/usage/{purpose}/{PREFERENCE_WORDS[preferences.get(purpose)]}")
+            self._stats.inc_value(USAGE.format(purpose, PREFERENCE_WORDS[preferences.get(purpose)]))
 
     def _closed(self) -> None:
         for purpose in self._purposes.categories:
             get, words = self._stats.get_value, PREFERENCE_WORDS.values()
-            numbers = ", ".join(f"{word} for {get(f'rep/usage/{purpose}/{word}', 0):,}" for word in words)
+            numbers = ", ".join(f"{word} for {get(USAGE.format(purpose, word), 0):,}" for word in words)
             self._log.info("Pages by what sites state about the purpose %r: %s", purpose, numbers)
+
+
+def _with_statements_of(response: Response, usage: Usage, tokens: ProductTokens) -> Usage:
+    """Return the usage preferences with those that the response states in its headers and its `meta` elements."""
+    for directive in USAGE_HEADERS:
+        usage = usage.with_header(directive, response.headers.getlist(directive))
+    for directive in ROBOTS_TAGS:
+        lines = [line.decode("latin-1") for line in response.headers.getlist(directive)]
+        usage = usage.with_tags(directive, lines, tokens)
+    elements, names = _meta_elements(response), {"robots", *map(str.lower, tokens)}
+    usage = usage.with_tags(ROBOTS_META, [content for name, content in elements if name in names], tokens)
+    return usage.with_header(TDM_META, [text.encode() for name, text in elements if name == TDM_RESERVATION])
 
 
 def _forget(request: Request) -> None:

@@ -18,10 +18,12 @@ class Cookies:
         self._jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
 
     def add_to(self, request: Request) -> None:
-        jar = self._jars[Origin.of(request.url)]
-        if len(jar):
-            jar.add_cookie_header(request)
+        if self._jars:
+            self._jars[Origin.of(request.url)].add_cookie_header(request)
+            # A request without a session (`compat.NO_SESSION`): Scrapy replaces the header by these cookies.
+            pairs = (request.headers.get("Cookie") or b"").decode("latin-1").split("; ")
+            request.cookies = dict(pair.partition("=")[::2] for pair in pairs if pair)
 
     def keep(self, response: Response, request: Request) -> None:
-        if "Set-Cookie" in response.headers:
+        if b"Set-Cookie" in response.headers:
             self._jars[Origin.of(request.url)].extract_cookies(response, request)

@@ -63,10 +63,10 @@ class RepDecodingMiddleware:
             return response
         response.request = request
         download.response = response
-        is_plain = "Content-Encoding" not in response.headers and not response.body.startswith(GZIP_MAGIC)
+        is_plain = b"Content-Encoding" not in response.headers and not response.body.startswith(GZIP_MAGIC)
         if is_plain or download.is_stopped(response):
             return response
-        codings = b",".join(response.headers.getlist("Content-Encoding"))
+        codings = b",".join(response.headers.getlist(b"Content-Encoding"))
         body = b""
         if 200 <= response.status < 300:
             body = decoded(response.body, codings, download.limit, is_cut=download.is_cut(response))
@@ -91,17 +91,25 @@ def decoded(body: bytes, content_encoding: bytes, limit: int, *, is_cut: bool = 
     if len(codings) > MAX_CODINGS:
         raise UndecodableBodyError(f"{len(codings)} content codings on top of each other")
     for coding in reversed(codings):
-        if coding in _DECODERS:
-            try:
-                body = _first(_DECODERS[coding](body), limit + 1, is_cut=is_cut) if body else body
-            except UndecodableBodyError as exc:
-                # Short text may look like the beginning of compressed data, as `ok` does for `br`.
-                if not _is_plain(body) or (str(exc) == CUT and not body.isascii()):
-                    raise
-            is_cut = is_cut or len(body) > limit
-        elif coding in _REGISTERED or not _is_plain(body):
-            raise UndecodableBodyError(f"unknown content coding {printable(coding.decode('latin-1'))!r}")
+        body = _without(coding, body, limit + 1, is_cut=is_cut)
+        is_cut = is_cut or len(body) > limit
     return _first(_gunzip(body), limit + 1, is_cut=is_cut) if body.startswith(GZIP_MAGIC) else body[: limit + 1]
+
+
+def _without(coding: bytes, body: bytes, octets: int, *, is_cut: bool) -> bytes:
+    """Return the body without one of its codings, or as it is if the label is wrong."""
+    if coding not in _DECODERS:
+        if coding in _REGISTERED or not _is_plain(body):
+            raise UndecodableBodyError(f"unknown content coding {printable(coding.decode('latin-1'))!r}")
+        return body
+    try:
+        return _first(_DECODERS[coding](body), octets, is_cut=is_cut) if body else body
+    except UndecodableBodyError as exc:
+        # Short text may look like the beginning of compressed data, as `ok` does for `br`.
+        is_other = body.isascii() or body.startswith(GZIP_MAGIC)
+        if not _is_plain(body) or (str(exc) == CUT and not is_other):
+            raise
+        return body
 
 
 def _names(content_encoding: bytes) -> list[bytes]:
@@ -111,8 +119,13 @@ def _names(content_encoding: bytes) -> list[bytes]:
 
 def is_mislabelled(received: Response, body: bytes) -> bool:
     """Whether the decoded body is plain text under the label of a compression. `received`: the response as received."""
-    labels = _names(b",".join(received.headers.getlist("Content-Encoding")))
-    return body != b"" and received.body.startswith(body) and not _DECODERS.keys().isdisjoint(labels)
+    lines = received.headers.getlist(b"Content-Encoding")
+    return (
+        bool(lines)
+        and body != b""
+        and received.body.startswith(body)
+        and not _DECODERS.keys().isdisjoint(_names(b",".join(lines)))
+    )
 
 
 def _is_plain(body: bytes) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 from dataclasses import replace
+from functools import cached_property, partial
 from traceback import walk_tb
 from typing import Any
 
@@ -26,15 +27,16 @@ from scrapy_rep.deferreds import CANCELLATIONS, within
 from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError, is_mislabelled
 from scrapy_rep.fetching.headers import caching_of, retry_after, url_of
+from scrapy_rep.fetching.places import Connections, Places
 from scrapy_rep.fetching.request import (
     HAVE_TIMEOUTS,
-    ROBOTS_TXT_REQUEST,
     RobotsTxtDownload,
     download_of,
     is_offline,
     new_download,
 )
 from scrapy_rep.log import logger_of
+from scrapy_rep.meta import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.challenge import vendor_of_challenge
 from scrapy_rep.protocol.conversation import Ask
@@ -43,14 +45,18 @@ from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.status_policy import OFFLINE, REDIRECT_STATUSES, result_of
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, wrap_handlers
+from scrapy_rep.scrapy_internals.downloads import Call, UncountedDownloads, wrap_handlers
+from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
+from scrapy_rep.scrapy_internals.name_lookups import do_look_ups_wait
 from scrapy_rep.scrapy_internals.slots import remove_from_queue
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.stats import EXCEPTION, REQUESTS, RESPONSES, STATUS
 
 STOPPED = (
     "another component stopped the download (StopDownload); let its handler of bytes_received or headers_received skip"
     f" requests that have {ROBOTS_TXT_REQUEST!r} in their meta"
 )
+MAX_PROXY = 100  # characters of a proxy in a reason
 MAX_CAUSE = 100  # characters of an exception in DROPPED, so that entries keep the whole text (MAX_TEXT)
 DROPPED = f"another middleware dropped the request (%s); let it pass requests with {ROBOTS_TXT_REQUEST!r} in their meta"
 
@@ -70,6 +76,8 @@ LATE = 5.0
 class Fetcher:
     def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         self._crawler = crawler
+        self.connections = Connections(crawler, settings)
+        crawler.signals.connect(self._wrap_handlers, signal=signals.spider_opened)
         self._settings = settings
         self._downloads = downloads
         self._now = clock.now
@@ -78,8 +86,16 @@ class Fetcher:
         self._offline = is_offline(crawler.settings)
         self._in_handlers = 0
         """The number of our requests that a download handler has now."""
-        self._has_wrapped = self._has_warned = False
+        self._count = crawler.stats.inc_value
+        self._has_warned = False
         self._logged_errors: set[tuple[str, type[Exception]]] = set()
+
+    def _wrap_handlers(self) -> None:
+        wrap_handlers(self._crawler, self._handle)
+
+    @cached_property
+    def _can_cut(self) -> bool:
+        return self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None
 
     async def fetch(self, ask: Ask, trigger: Request, cookies: Cookies) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add
@@ -88,19 +104,16 @@ class Fetcher:
         `Answer.seconds` count from the moment when the download handler gets the request; if it never gets the request,
         from the call.
         """
-        if not self._has_wrapped:
-            self._has_wrapped = True
-            wrap_handlers(self._crawler, self._handle)
-        count, began = self._crawler.stats.inc_value, self._monotonic()
-        download = new_download(ask, trigger, self._crawler, self._settings)
+        count, began = self._count, self._monotonic()
+        download = new_download(ask, trigger, self._crawler, self._settings, offline=self._offline)
         request = download.request
         cookies.add_to(request)
-        if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None:
+        if self._can_cut:
             # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
             request.meta.update(download_maxsize=0, download_warnsize=0)
         try:
             with self._downloads.uncounted(request):
-                count("robotstxt/request_count")
+                count(REQUESTS)
                 response = await self._download(download)
             cookies.keep(response, request)
         except CANCELLATIONS:
@@ -110,42 +123,57 @@ class Fetcher:
             raise
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
-                count(f"robotstxt/exception_count/{type(exc)}")
+                count(EXCEPTION.format(type(exc)))
             answer = self._failure(ask.url, exc, download)
         else:
             received = download.response = download.response or response
+            received.request = received.request or request
             self._count_response(response, received, download)
             answer = self._from_response(ask.url, response, received, download)
         began = began if download.sent_at is None else download.sent_at
         return replace(answer, ended_at=self._now(), seconds=self._monotonic() - began), download.response
 
-    def _handle(self, request: Request, call: Coroutine[Any, Any, Response]) -> Coroutine[Any, Any, Response]:
-        """Return the awaitable that replaces a download handler's call. For a page, it is the call itself."""
-        download = download_of(request)
-        return call if download is None else self._limited(request, download, call)
+    def _handle(self, request: Request, call: Call) -> Coroutine[Any, Any, Response]:
+        """Return what is awaited in place of the call of a download handler."""
+        download, has_proxy = download_of(request), bool(request.meta.get("proxy"))
+        places = self.connections.places_for(is_robots_txt=download is not None, has_proxy=has_proxy)
+        return call() if places is None else self._in_place(places, request, download, call)
 
-    async def _limited(
-        self, request: Request, download: RobotsTxtDownload, call: Coroutine[Any, Any, Response]
+    async def _in_place(
+        self, places: Places, request: Request, download: RobotsTxtDownload | None, call: Call
     ) -> Response:
-        """Await the call for a robots.txt. Cancel it after REP_FETCH_TIMEOUT, and stop the download at REP_BODY_LIMIT.
+        """Make the call when the request has a place."""
+        place, is_first, on_slow = Deferred[None](), False, None
+        if download is not None:
+            download.handling, is_first = place, download.is_first
+            if not request.meta.get("proxy"):
+                on_slow = partial(self._slow, download)
+        async with places.taken(place, request.priority, is_first=is_first, on_slow=on_slow):
+            return await (call() if download is None else self._limited(request, download, call))
+
+    def _slow(self, download: RobotsTxtDownload) -> None:
+        self.connections.has_started(download.origin)
+        download.may_have_waited = do_look_ups_wait()
+
+    async def _limited(self, request: Request, download: RobotsTxtDownload, call: Call) -> Response:
+        """Make the call for a robots.txt. Cancel it after REP_FETCH_TIMEOUT, and stop the download at REP_BODY_LIMIT.
 
         Scrapy sends `bytes_received` for each chunk of any download. So this signal has a receiver only while a handler
         has a request for a robots.txt.
         """
         if download.times_sent == MAX_REPEATED:
-            call.close()
             raise IgnoreRequest(f"it has repeated the request {MAX_REPEATED} times")
         download.times_sent += 1
-        download.response, download.answered, download.octets = None, None, 0
+        download.response, download.octets = None, 0
         if not self._in_handlers:
             self._crawler.signals.connect(self._received, signal=signals.bytes_received)
         self._in_handlers += 1
         seconds = self._settings.fetch_timeout
         late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
         seconds += GRACE if urlparse_cached(request).scheme in HAVE_TIMEOUTS else 0.0
-        download.sent_at, download.handling = self._monotonic(), Deferred()
+        download.sent_at, download.handling = self._monotonic(), Deferred[Response]()
         try:
-            download.answered = await within(seconds, call, late, download.handling)
+            download.response = await within(seconds, call(), late, download.handling)
         except CANCELLATIONS as exc:  # by the fetch or by the handler. Scrapy would never notice asyncio's
             raise ConnectionAbortedError("The download was cancelled") from exc
         except Exception as exc:
@@ -156,7 +184,7 @@ class Fetcher:
             self._in_handlers -= 1
             if not self._in_handlers:
                 self._crawler.signals.disconnect(self._received, signal=signals.bytes_received)
-        return download.answered
+        return download.response
 
     def _received(self, request: Request, data: bytes) -> None:
         download = download_of(request)
@@ -169,10 +197,9 @@ class Fetcher:
         try:
             return await self._crawler.engine.download_async(download.request)
         except IgnoreRequest:
-            received = download.response or download.answered
+            received = download.response
             if received is None or received.status not in COUNTS_IF_DROPPED:
                 raise
-            received.request = received.request or download.request
             return received
         except StopDownload as exc:
             stopped: Response | None = getattr(exc, "response", None)
@@ -193,33 +220,30 @@ class Fetcher:
         is_of_handler = from_handler is not None and (exc is from_handler or exc.__cause__ is from_handler)
         is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler
         if is_fault:
-            component = _component_of(exc)
+            component, answered = _component_of(exc), download.response
+            got = f"HTTP {answered.status}" if answered else _in_words(from_handler) if from_handler else ""
+            reason += f"; the download handler got {got}" if got else ". The site is not at fault"
             reason = f"{component} has raised {reason}"
             if (component, type(exc)) not in self._logged_errors:
                 self._logged_errors.add((component, type(exc)))
-                self._log.error(
-                    "%s could not be fetched, because a component of the crawl failed: %s. The site is not at fault",
-                    printable(url),
-                    reason,
-                    exc_info=exc,
-                )
+                message = "%s could not be fetched, because a component of the crawl failed: %s"
+                self._log.error(message, printable(url), reason, exc_info=exc)
         return Answer(
             url,
             reason=reason,
             error=_alone(exc),
             timed_out=timed_out,
-            noticed_late=timed_out and is_late,
-            proxied=bool(download.request.meta.get("proxy")),
+            proves_nothing=timed_out and (is_late or download.may_have_waited),
+            proxy=_proxy_of(download.request),
             dropped=isinstance(exc, (IgnoreRequest, StopDownload)),
-            is_fault=is_fault,
+            is_fault=is_fault and from_handler is None,
         )
 
     def _count_response(self, response: Response, received: Response, download: RobotsTxtDownload) -> None:
         """Count the response. Log, once, that a download handler sends no `bytes_received`."""
-        count = self._crawler.stats.inc_value
-        count("robotstxt/response_count")
+        self._count(RESPONSES)
         # All impossible statuses share one name, so that servers cannot add stats.
-        count(f"robotstxt/response_status_count/{response.status if 100 <= response.status < 600 else 'other'}")
+        self._count(STATUS.format(response.status if 100 <= response.status < 600 else "other"))
         is_silent = download.sent_at is not None and not download.octets and bool(received.body)
         if is_silent and not self._has_warned and urlparse_cached(download.request).scheme in HAVE_TIMEOUTS:
             self._has_warned = True
@@ -231,37 +255,58 @@ class Fetcher:
     def _from_response(self, url: str, response: Response, received: Response, download: RobotsTxtDownload) -> Answer:
         """Return the answer that a response gives. `received`: the response before it was decoded."""
         status, now, request = response.status, self._now(), download.request
-        if "dataloss" in response.flags:
-            return Answer(url, reason="the connection was lost before the end of the body")
         sign = vendor_of_challenge(response.headers.getlist, response.body, status)
-        needs_body = result_of(status, self._settings.status_policy, sign)[0] is AccessResult.SUCCESS
-        if needs_body and download.is_stopped(received):
-            return Answer(url, reason=STOPPED, dropped=True)
-        if needs_body and download.is_short(received):
-            return Answer(url, reason="the body is shorter than its Content-Length")
+        access, _source = result_of(status, self._settings.status_policy, sign)
+        needs_body = access is AccessResult.SUCCESS
+        wrong = _what_is_wrong(response, received, download, needs_body=needs_body)
+        if wrong:
+            return Answer(url, reason=wrong, dropped=wrong is STOPPED)
         if needs_body and is_mislabelled(received, response.body):
             message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
             self._log.info(message, printable(url))
-        is_proxied = bool((response.request or request).meta.get("proxy"))
-        written = response.headers.get("Location") or b""
+        proxy = _proxy_of(response.request or request)
+        written = b"".join(response.headers.getlist(b"Location")[-1:])
         location = url_of(response.url, written)
         caching, is_replayed = caching_of(response.headers), "cached" in response.flags
+        # The downloader sets this key. Without it, no download handler got the request, or a copy of it.
+        is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and "download_slot" not in request.meta
         return Answer(
             url,
             status,
+            reason=self._made_up_by() if is_made_up else "",
             sign=sign,
             body=response.body[: self._settings.body_limit + 1],
             location=location,
-            malformed_location="" if location else shortened(written.decode("latin-1").strip()),
+            malformed_location="" if location or not written else shortened(written.decode("latin-1").strip()),
             retry_after=0.0 if is_replayed else retry_after(response.headers, now),
             # A replay may be old, so it is used for the least time.
             caching=Caching(no_store=True, date=caching.date) if is_replayed else caching,
-            replayed=is_replayed,
+            replayed=is_replayed or is_made_up,
             response_delay=request.meta.get("download_latency", 0.0),
-            proxied=is_proxied,
+            proxy=proxy,
             # Behind a proxy, the address is the proxy's.
-            address=None if is_proxied or response.ip_address is None else str(response.ip_address),
+            address=None if proxy or response.ip_address is None else str(response.ip_address),
         )
+
+    def _made_up_by(self) -> str:
+        """Return which middlewares may have answered in place of the site, in words that follow a status."""
+        middlewares = [each for each in downloader_middlewares(self._crawler) if hasattr(each, "process_request")]
+        names = [global_object_name(type(each)) for each in middlewares]
+        names = [name for name in names if not name.startswith(("scrapy.", "scrapy_rep."))]
+        return f" from {' or '.join(names) or 'a middleware'} instead of a download handler"
+
+
+def _proxy_of(request: Request) -> str:
+    return printable(str(request.meta.get("proxy") or ""), MAX_PROXY)
+
+
+def _what_is_wrong(response: Response, received: Response, download: RobotsTxtDownload, *, needs_body: bool) -> str:
+    """Return why the response counts as no answer; empty if it counts."""
+    if "dataloss" in response.flags:
+        return "the connection was lost before the end of the body"
+    if needs_body and download.is_stopped(received):
+        return STOPPED
+    return "the body is shorter than its Content-Length" if needs_body and download.is_short(received) else ""
 
 
 # Exceptions that say nothing about the component that has raised them.

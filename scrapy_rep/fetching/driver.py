@@ -1,6 +1,6 @@
 """Does what `protocol.conversation` says: asks the store and servers, sends signals, counts stats.
 
-Each request waits for its turn (`turns`). Its cookies come from the same conversation; they never mix with the cookies
+Each request waits for a place (`places`). Its cookies come from the same conversation; they never mix with the cookies
 of the crawl. After each round, what was fetched goes into the store in the background, and the signal `robots_known`
 is sent. If a file is obeyed, the signal `robots_parsed` is sent before the requests go on: once for each origin, for as
 many origins as memory has room for.
@@ -25,7 +25,6 @@ from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS
 from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.download import Fetcher
-from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import KnownOrigins, OriginInfo
 from scrapy_rep.protocol.answer import Answer
@@ -39,6 +38,7 @@ from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response, send
+from scrapy_rep.stats import ACCESS, REDIRECTS, REFRESHED, RETRIES, STORAGE_HIT, STORAGE_MISS
 from scrapy_rep.storage import storage_of
 from scrapy_rep.storage.shared_store import LeaseClaim, SharedStore
 
@@ -79,19 +79,21 @@ class Driver:
     def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         """Raises ValueError for a wrong REP_STORAGE."""
         self._settings = settings
-        self.turns = FetchTurns(settings.fetch_concurrency, partial(look_for_requests, crawler))
         self._fetcher = Fetcher(crawler, settings, downloads, clock)
+        self.connections = self._fetcher.connections
         self._store: SharedStore | None = None
         storage = storage_of(crawler, settings)
         if storage is not None:
             self._store = SharedStore(crawler, storage, settings, clock)
         self.origins = KnownOrigins(settings.memory_origins)
+        self._crawler = crawler
         self._is_closing = False
         self._pauses: set[Deferred[None]] = set()
+        self.in_pause: set[Origin] = set()
+        """The origins whose conversation pauses between two rounds."""
         self._clock = clock
         self._log = logger_of(crawler)
         self._count = crawler.stats.inc_value
-        self._crawler = crawler
         self._parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
         """The origins for which Scrapy's signal `robots_parsed` was sent."""
 
@@ -122,68 +124,67 @@ class Driver:
         cookies = Cookies()
         claim: LeaseClaim | None = None
         step = next(steps)
+        result: Found | Answer | float
         try:
             while True:
-                if isinstance(step, Find):
-                    found, claim = await self._find(origin, step)
-                    step = steps.send(found)
-                elif isinstance(step, Ask):
-                    if step.reason:
+                match step:
+                    case Find():
+                        result, claim = await self._find(origin, step)
+                    case Ask():
+                        result = await self._ask(origin, step, triggers, cookies, is_awaited)
+                    case Round():
+                        self._give_back(claim, step.shared)
+                        claim = None
+                        pause = step.pause if is_awaited() and not self._is_closing else None
+                        self._report(origin, before, step, triggers.current, pause)
+                        self.connections.has_started(origin)  # it needs no place in a pause, even if it had none yet
+                        if pause is None or not await self._pause(origin, pause):
+                            await self._report_rules(origin, step.policy, triggers.current)
+                            return step
                         triggers.go_on()
-                    answer = await self._ask(origin, step, triggers.current, cookies, is_awaited)
-                    if triggers.has_another_proxy:
-                        answer = replace(answer, has_another_proxy=True)
-                    step = steps.send(answer)
-                else:
-                    self._give_back(claim, step.shared)
-                    claim = None
-                    pause = step.pause if is_awaited() and not self._is_closing else None
-                    self._report(origin, step, triggers.current, pause)
-                    self.turns.withdraw(origin)  # it needs no turn during a pause, even if it has not had one yet
-                    if pause is None or not await self._pause(pause):
-                        break
-                    triggers.go_on()
-                    step = steps.send(now())
+                        result = now()
+                step = steps.send(result)
         finally:
             self._give_back(claim)
-        policy = step.policy
-        if before is not None and before.state is State.AGEING and step.hops and policy.entry.outage is None:
-            self._count("rep/refreshed")
-        await self._report_rules(origin, policy, triggers.current)
-        return step
 
-    async def _pause(self, seconds: float) -> bool:
+    async def _pause(self, origin: Origin, seconds: float) -> bool:
         """Sleep. Return False at once if the crawl begins to close, or closes already."""
         if self._is_closing:
             return False
         pause = deferred_from_coro(self._clock.sleep(seconds))
         self._pauses.add(pause)
+        self.in_pause.add(origin)
+        look_for_requests(self._crawler)  # the spider may be idle now
         with suppress(*CANCELLATIONS):
             await maybe_deferred_to_future(pause)
         self._pauses.discard(pause)
+        self.in_pause.discard(origin)
         return not self._is_closing
 
     async def _find(self, origin: Origin, step: Find) -> tuple[Found, LeaseClaim | None]:
         """Look in the store. Return what was found, and a claim to the lease if this crawler has to fetch."""
         if self._store is None:
             return Found(step.known, is_to_fetch=True, at=self._clock.now()), None
-        entry, claim = await self._store.find_or_claim(origin, step.known, partial(self.turns.withdraw, origin))
-        self._count("rep/storage/miss" if claim is not None else "rep/storage/hit")
+        has_started = partial(self.connections.has_started, origin)
+        entry, claim = await self._store.find_or_claim(origin, step.known, has_started)
+        self._count(STORAGE_MISS if claim is not None else STORAGE_HIT)
         return Found(entry, is_to_fetch=claim is not None, at=self._clock.now()), claim
 
     async def _ask(
-        self, origin: Origin, ask: Ask, trigger: Request, cookies: Cookies, is_awaited: Callable[[], bool]
+        self, origin: Origin, ask: Ask, triggers: Triggers, cookies: Cookies, is_awaited: Callable[[], bool]
     ) -> Answer:
         """Return the answer with its meaning. A failure is an answer, too."""
+        if ask.was_requested_before:
+            self.connections.has_started(origin)
         if ask.reason:
+            triggers.go_on()
             self._log.debug("Requesting robots.txt once more: %s: %s", printable(ask.url), printable(ask.reason))
-            self._count("rep/retries")
+            self._count(RETRIES)
         if ask.pause:
             await self._clock.sleep(ask.pause)
         response = None
         try:
-            async with self.turns.turn(origin, trigger.priority, was_requested_before=ask.was_requested_before):
-                received, response = await self._fetcher.fetch(ask, trigger, cookies)
+            received, response = await self._fetcher.fetch(ask, triggers.current, cookies)
         except CANCELLATIONS:
             if self._is_closing and not is_awaited():
                 raise
@@ -195,8 +196,8 @@ class Driver:
         answer = with_meaning(received, ask, self._settings)
         if answer.dropped and not received.dropped:
             response = None  # no archive or signal may show what a private server answered
-        send(self._crawler, robots_response, answer=answer, request=trigger, response=response)
-        return answer
+        send(self._crawler, robots_response, answer=answer, request=triggers.current, response=response)
+        return replace(answer, has_another_proxy=True) if triggers.has_another_proxy else answer
 
     def _give_back(self, claim: LeaseClaim | None, entry: Entry | None = None) -> None:
         if claim is not None and self._store is not None:
@@ -204,24 +205,28 @@ class Driver:
 
     # What became known is reported.
 
-    def _report(self, origin: Origin, ended: Round, trigger: Request, pause: float | None) -> None:
+    def _report(
+        self, origin: Origin, before: RobotsPolicy | None, ended: Round, trigger: Request, pause: float | None
+    ) -> None:
         policy, hops = ended.policy, ended.hops
         if hops:
-            self._count(f"rep/access/{policy.entry.last.access.value}")
+            self._count(ACCESS.format(policy.entry.last.access.value))
+            if before is not None and before.state is State.AGEING and policy.entry.outage is None:
+                self._count(REFRESHED)
         for hop, following in pairwise(hops):
-            self._count("rep/redirects")
+            self._count(REDIRECTS)
             if hop.url.startswith("https:") and following.url.startswith("http:"):
                 self._log.debug(
                     "robots.txt leads from https to http: %s -> %s", printable(hop.url), printable(following.url)
                 )
         info = OriginInfo(policy, pause)
-        before, result = self.origins.note(origin, info)
+        last_result, result = self.origins.note(origin, info)
         send(
             self._crawler,
             robots_known,
             origin=origin,
             info=info,
-            before=before,
+            before=last_result,
             result=result,
             request=trigger,
             fetched=bool(hops),

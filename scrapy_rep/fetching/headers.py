@@ -27,15 +27,15 @@ _ONE_SLASH = re.compile(rb"[^:]*:\s*[/\\]\s*[^/\\\s]")
 
 def caching_of(headers: Headers) -> Caching:
     """Return the header fields that say how the response may be cached. Never raises."""
-    directives = cache_control(field_text(headers, "Cache-Control"))
-    expires = field_text(headers, "Expires", first=True)
+    directives = cache_control(field_text(headers, b"Cache-Control"))
+    expires = field_text(headers, b"Expires", first=True)
     return Caching(
         # RFC 9111 4.2.1: without a number, the response counts as stale.
-        max_age=delta_seconds(directives["max-age"] or "") or 0.0 if "max-age" in directives else None,
+        max_age=delta_seconds(directives["max-age"]) or 0.0 if "max-age" in directives else None,
         # RFC 9111 5.3: "MUST interpret invalid date formats ... as representing a time in the past".
         expires=None if expires is None else http_date(expires) or 0.0,
-        date=http_date(field_text(headers, "Date", first=True)),
-        age=delta_seconds(field_text(headers, "Age", first=True) or "") or 0.0,
+        date=http_date(field_text(headers, b"Date", first=True)),
+        age=delta_seconds(field_text(headers, b"Age", first=True)) or 0.0,
         # A no-cache with field names is only about these fields (RFC 9111 5.2.2.4), which are not used again here.
         no_cache="no-cache" in directives and directives["no-cache"] is None,
         no_store="no-store" in directives,
@@ -53,10 +53,10 @@ def cache_control(value: str | None) -> Mapping[str, str | None]:
     return directives
 
 
-def delta_seconds(text: str) -> float | None:
+def delta_seconds(text: str | None) -> float | None:
     """Return seconds (RFC 9111 1.2.2); None for anything but digits."""
-    text = text.strip(" \t")
-    if not text.isascii() or not text.isdigit():
+    text = text and text.strip(" \t")
+    if not text or not text.isascii() or not text.isdigit():
         return None
     return float(MAX_SECONDS if len(text) > 10 else min(int(text), MAX_SECONDS))
 
@@ -73,7 +73,7 @@ def http_date(text: str | None) -> float | None:
         return None
 
 
-def field_text(headers: Headers, name: str, *, first: bool = False) -> str | None:
+def field_text(headers: Headers, name: bytes, *, first: bool = False) -> str | None:
     """Return the value of a header; None if it is missing. Several lines are joined (RFC 9110 5.3), unless `first`."""
     lines = headers.getlist(name)
     if not lines:
@@ -84,7 +84,9 @@ def field_text(headers: Headers, name: str, *, first: bool = False) -> str | Non
 def retry_after(headers: Headers, now: float) -> float:
     """Return the seconds that Retry-After asks to wait from `now` on (RFC 9110 10.2.3), at most MAX_SECONDS; 0 without
     a readable field. `now`: seconds since the epoch."""
-    value = field_text(headers, "Retry-After", first=True) or ""
+    value = field_text(headers, b"Retry-After", first=True)
+    if value is None:
+        return 0.0
     seconds = delta_seconds(value)
     if seconds is None:
         seconds = (http_date(value) or now) - now

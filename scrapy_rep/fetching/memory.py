@@ -50,7 +50,7 @@ class Memory:
             entry: Entry | None = policy.entry
         else:
             octets = self._compressed.get(str(origin), b"")
-            entry = entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
+            entry = entry_from_bytes(octets, origin.robots_url, self._settings.body_limit) if octets else None
         if entry is None:
             return None
         return self.put(origin, entry, now)

@@ -22,21 +22,18 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import BaseSettings
 from twisted.internet.defer import Deferred
 
+from scrapy_rep.meta import DONT_OBEY, ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.compat import NO_SESSION
 from scrapy_rep.scrapy_internals.downloads import PACE_META
 from scrapy_rep.settings import RepSettings
 
-ROBOTS_TXT_REQUEST = "rep_robots_txt"
-"""The meta key that marks scrapy-rep's own requests for a robots.txt. Its value is the number of the download, so that
-the meta can be copied, pickled and written as JSON."""
-
 # Keep Scrapy's middlewares and extensions from acting on the answer: scrapy-rep decides what an answer means.
 _META = {
+    **NO_SESSION,
     "allow_offsite": True,
-    "autothrottle_dont_adjust_delay": True,
-    "dont_merge_cookies": True,
-    "dont_obey_robotstxt": True,
+    DONT_OBEY: True,
     "dont_redirect": True,
     "dont_retry": True,
     "download_fail_on_dataloss": False,
@@ -46,10 +43,20 @@ _META = {
 }
 # The download handlers of these schemes obey `download_timeout`, and send `bytes_received`.
 HAVE_TIMEOUTS = {"http", "https"}
-# Copied from the request that needs the robots.txt, so that both go through the same proxy and show the same crawler.
+# What is copied from the request that needs the robots.txt. Some of it is secret, so it goes to its addressee alone.
+#
+# | what | why | for whom |
+# |---|---|---|
+# | `User-Agent` | the site may have other rules for another crawler | everybody |
+# | `proxy`, unless the environment gave it | the site may answer other addresses differently | the proxy |
+# | `Proxy-Authorization` | without it, the proxy answers 407 | the proxy |
+# | `_auth_proxy` | HttpProxyMiddleware removes the header before it for any other proxy | nobody |
+# | `impersonate` | the site may answer other clients differently | everybody |
+# | PACE_META | a host that the robots.txt is redirected to has a pace of its own | the same host |
+# | `ftp_...` | the login of the FTP server | the same host |
 _COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
-_COPIED_META = ("proxy", "impersonate")
-_COPIED_FOR_FTP = ("ftp_user", "ftp_password", "ftp_passive")
+_COPIED_META = ("proxy", "_auth_proxy", "impersonate")
+_COPIED_TO_SAME_HOST = (*PACE_META, "ftp_user", "ftp_password", "ftp_passive")
 MAX_TIMES_BODY_LIMIT = 8
 """A plugin that cannot cut a body refuses one that is longer than this many times REP_BODY_LIMIT."""
 # The parameters of scrapy-zyte-api that say from where to fetch, not what to fetch.
@@ -63,20 +70,24 @@ class RobotsTxtDownload:
     request: Request
     limit: int
     """The most octets of the body to receive (REP_BODY_LIMIT)."""
+    origin: Origin | None
+    """The origin whose robots.txt is fetched. It may redirect to another one."""
+    is_first: bool
+    """Whether this robots.txt was not requested before."""
     octets: int = 0
     """The octets of the body that were received so far."""
+    may_have_waited: bool = False
+    """Whether look-ups of names waited for a thread when the request was slow. So its own look-up may have waited."""
     times_sent: int = 0
     """How often a download handler got the request: more than once if a middleware repeats it."""
     sent_at: float | None = None
     """When the download handler got the request, by the monotonic clock; None while it waits in the downloader."""
-    handling: Deferred[Response] | None = None
-    """The call of the download handler; None unless it is under way."""
+    handling: Deferred[Response] | Deferred[None] | None = None
+    """The call of the download handler, or the wait for its place; None unless one of them is under way."""
     handlers_error: Exception | None = None
     """The exception that the download handler has raised; None if it has raised none."""
-    answered: Response | None = None
-    """The download handler's response, which a middleware may drop before `response` is set."""
     response: Response | None = None
-    """The response as received, not decoded. Its `request` is set. None until it is received."""
+    """The response as received, not decoded: from the download handler, or from a cache. None until it is received."""
 
     def is_cut(self, response: Response) -> bool:
         """Whether the limit cuts the body. `response`: as received, not decoded."""
@@ -122,30 +133,36 @@ def is_offline(crawl: BaseSettings) -> bool:
     return all(crawl.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
 
 
-def new_download(ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings) -> RobotsTxtDownload:
-    """Build the request, in the record of its download. `trigger`: the request that needs the robots.txt."""
+def new_download(
+    ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings, *, offline: bool
+) -> RobotsTxtDownload:
+    """Build the request, in the record of its download. `trigger`: the request that needs the robots.txt. `offline`: as
+    in `is_offline`."""
     url, number = ask.url, next(_NUMBERS)
-    offline = is_offline(crawler.settings)
+    origin, target = Origin.of(trigger.url), Origin.of(url)
+    is_same_host = origin is not None and target is not None and origin.host == target.host
     meta: dict[str, Any] = {
         **_META,
         **_copied(trigger.meta, _COPIED_META),
-        **_for_impersonate(settings, trigger),
+        **_for_impersonate(settings, trigger, is_same_host=is_same_host),
         **_for_zyte_api(crawler.settings, trigger),
         ROBOTS_TXT_REQUEST: number,
         "download_timeout": settings.fetch_timeout,
     }
     if ask.was_requested_before and not offline:
         meta["dont_cache"] = True
-    if _host(url) == _host(trigger.url):  # a host that the robots.txt is redirected to has a pace of its own
-        meta.update(_copied(trigger.meta, PACE_META))
-    if url.startswith("ftp:"):
-        meta.update(_copied(trigger.meta, _COPIED_FOR_FTP))
+    if trigger.meta.get("_scheme_proxy"):  # the environment has a proxy for each scheme, and for no host of `no_proxy`
+        meta.pop("proxy", None)
+    if is_same_host:
+        meta.update(_copied(trigger.meta, _COPIED_TO_SAME_HOST))
     headers = _copied(trigger.headers, _COPIED_HEADERS)
     if not meta["zyte_api_automap"]:  # the API sets its own; a site may ban for another
         # An uncompressed body can be cut anywhere and still be read.
-        headers["Accept-Encoding"] = "identity"
-    request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
-    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit)
+        headers[b"Accept-Encoding"] = b"identity"
+    # The priority decides which request gets the next place (`fetching.places`).
+    request = Request(url, NO_CALLBACK, headers=headers, meta=meta, priority=trigger.priority)
+    is_first = not ask.was_requested_before
+    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit, origin, is_first)
     return download
 
 
@@ -153,17 +170,14 @@ def _copied(source: Mapping[Any, Any], names: Iterable[Any]) -> dict[Any, Any]:
     return {name: source[name] for name in names if name in source}
 
 
-def _host(url: str) -> str | None:
-    origin = Origin.of(url)
-    return None if origin is None else origin.host
-
-
-def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
+def _for_impersonate(settings: RepSettings, trigger: Request, *, is_same_host: bool) -> dict[str, Any]:
     """Return request meta for scrapy-impersonate, so that the request impersonates the same browser as `trigger`.
 
     The plugin ignores DOWNLOAD_TIMEOUT and receives whole bodies. So the time limit and the size limit are set here.
     """
-    args, options = (trigger.meta.get(f"impersonate_{name}") or {} for name in ("args", "curl_options"))
+    args, options = trigger.meta.get("impersonate_args") or {}, trigger.meta.get("impersonate_curl_options") or {}
+    if not is_same_host:  # an option may be a password for the host
+        options = {}
     return {
         "impersonate_args": {**_copied(args, ["verify"]), "timeout": settings.fetch_timeout},  # seconds
         # The limit is in bytes on the wire.

@@ -42,6 +42,7 @@ from scrapy_rep.protocol.outage import outage_after
 from scrapy_rep.protocol.words import Basis
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.stats import CACHE_MISS
 
 # For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
 FETCH_FIRST = Refetch.FIRST
@@ -80,9 +81,9 @@ class SingleFlight:
         self._count = crawler.stats.inc_value
         self._memory = Memory(settings)
         self._driver = Driver(crawler, settings, downloads, clock)
-        self._turns = self._driver.turns
+        self.connections = self._driver.connections
+        self.in_pause = self._driver.in_pause
         self.origins = self._driver.origins
-        self.can_start_another_fetch = self._turns.can_start_another
         self._fetches: dict[Origin, _Fetch] = {}
         self._cancelled: list[Deferred[None]] = []
         self._is_closing = self._is_closed = False
@@ -107,7 +108,7 @@ class SingleFlight:
             self._fetches[origin].waiters[waiter] = goes_back
             self.also_waits(origin, trigger)
         else:
-            self._turns.announce(origin)
+            self.connections.starts(origin)
             self._begin(origin, _Fetch(Triggers(trigger), {waiter: goes_back}))
         return waiter
 
@@ -150,7 +151,7 @@ class SingleFlight:
         try:
             before = self._memory.recall(origin, self._now())
             if before is None or before.refetch is FETCH_FIRST:
-                self._count("rep/cache/miss")
+                self._count(CACHE_MISS)
             last = await self._driver.run(origin, before, fetch.triggers, fetch.is_awaited)
             policy = last.policy
             self._memory.put(origin, last.for_memory, policy.at)
@@ -168,7 +169,7 @@ class SingleFlight:
 
     def _forget(self, origin: Origin) -> None:
         del self._fetches[origin]
-        self._turns.withdraw(origin)
+        self.connections.has_started(origin)
 
     def _policy_after(self, error: BaseException, origin: Origin) -> RobotsPolicy:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory

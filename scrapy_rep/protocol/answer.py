@@ -9,7 +9,7 @@ from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.words import AccessResult
 
 # The fields that entries keep, besides `reason`.
-_REMEMBERED = "url status access sign error timed_out replayed proxied dropped is_fault caching ended_at".split()
+_REMEMBERED = "url status access sign error timed_out replayed proxy dropped is_fault caching ended_at".split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +38,21 @@ class Answer:
     """The exception of the request, without its traceback; None if there was a response."""
     timed_out: bool = False
     """Whether the request took longer than REP_FETCH_TIMEOUT, so that there is no status."""
-    noticed_late: bool = False
-    """Whether the time-out was noticed much too late: the process was stopped, or busy. So the answer may have come."""
+    proves_nothing: bool = False
+    """Whether the time-out says nothing about the site: it was noticed much too late, because the process was stopped
+    or busy; or look-ups of names waited for a thread, perhaps this request's, too."""
     replayed: bool = False
-    """Whether a cache of the crawl, such as HttpCacheMiddleware, has replayed the answer. It may be old."""
-    proxied: bool = False
-    """Whether the request went through a proxy."""
+    """Whether a cache of the crawl, such as HttpCacheMiddleware, has replayed the answer, which may be old; or another
+    middleware has made the failure up."""
+    proxy: str = ""
+    """The proxy that the request went through, without a user name and password; empty without a proxy."""
     has_another_proxy: bool = False
     """Whether another request that waits has a proxy through which this conversation has not asked yet."""
     dropped: bool = False
     """Whether a component of the crawl dropped the request or its answer."""
     is_fault: bool = False
-    """Whether a component of the crawl failed, because of an error in its code, instead of the network or the site."""
+    """Whether a component of the crawl failed by itself: because of an error in its code, and not while it handled an
+    error of the network."""
     retry_after: float = 0.0
     """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
     caching: Caching = field(default=Caching())
@@ -58,7 +61,7 @@ class Answer:
     """The time when the answer or the failure came, in seconds since the epoch."""
     seconds: float = 0.0
     """Seconds from the moment when the request was sent to `ended_at`, by the monotonic clock. If the request was
-    repeated in the same round, they count from the first one, but not from one that was `noticed_late`. If it was never
+    repeated in the same round, they count from the first one, but not from one that `proves_nothing`. If it was never
     sent, they count from the attempt."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""
@@ -84,7 +87,7 @@ class Answer:
     @property
     def is_no_proof(self) -> bool:
         """Whether a failure says nothing about the site now, so that the request is repeated in any case."""
-        return self.noticed_late or self.replayed
+        return self.proves_nothing or self.replayed
 
     @property
     def is_of_site(self) -> bool:
@@ -95,5 +98,5 @@ class Answer:
     @property
     def is_of_proxy(self) -> bool:
         """Whether the proxy probably failed, not the site: no answer through a proxy, or a 407."""
-        is_silent = self.status is None and self.proxied and not (self.dropped or self.is_fault)
-        return is_silent or self.status == 407
+        is_silent = self.status is None and self.proxy and not (self.dropped or self.is_fault)
+        return bool(is_silent) or self.status == 407

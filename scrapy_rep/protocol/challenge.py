@@ -45,10 +45,12 @@ def vendor_of_challenge(lines_of: Callable[[str], Sequence[bytes]], page: bytes,
     with the default.
     """
     for vendor, field, values, statuses, _source in BY_HEADER:
-        # Most of these fields have one value, but a proxy may have joined two lines of it (RFC 9110 5.3).
-        members = {member.strip(b" \t") for member in b",".join(lines_of(field)).lower().split(b",")} - {b""}
-        if status in statuses and members.intersection(values or members):
-            return vendor
+        lines = lines_of(field) if status in statuses else ()
+        if lines:
+            # Most of these fields have one value, but a proxy may have joined two lines of it (RFC 9110 5.3).
+            members = {member.strip(b" \t") for member in b",".join(lines).lower().split(b",")} - {b""}
+            if members.intersection(values or members):
+                return vendor
     beginning = page[:MAX_PAGE].removeprefix(codecs.BOM_UTF8).lstrip()
     if not beginning.startswith(b"<"):
         return ""

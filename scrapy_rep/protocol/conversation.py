@@ -11,7 +11,7 @@
 Most conversations have one round: find, ask along redirects (RFC 9309 2.3.1.2), end. If robots.txt is unreachable, and
 requests may wait for it, more rounds follow: `Outage.pause_at` says when. The last round decides about all requests
 that have waited. The first round repeats a request after RETRY_DELAY if the failure may soon be over. Any round repeats
-it through another proxy, if a time-out was noticed much too late, or if a cache has replayed a failure.
+it through another proxy, after a time-out that proves nothing, or if a cache has replayed a failure.
 
 Two origins may redirect to the same URL. Each of them requests that URL itself, because the answer may depend on
 cookies, on the User-Agent, or on a token in the URL that works only once.
@@ -40,6 +40,7 @@ from scrapy_rep.protocol.status_policy import with_access
 from scrapy_rep.protocol.words import AccessResult, Basis
 
 ONE_ROUND = -1.0  # seconds that are left for pauses: less than any pause, so no further round begins
+RETRIES_WITHOUT_PROOF = 3  # at most, after time-outs that prove nothing; each may take REP_FETCH_TIMEOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,20 +149,19 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
     """Request the URL: at once through another proxy if one has failed, and up to `retries` times more."""
     answer = yield ask
     seconds = answer.seconds
-    if answer.is_no_proof:
-        retries = max(retries, 1)
+    left = RETRIES_WITHOUT_PROOF if answer.proves_nothing else 1  # retries of answers that are no proof
     while answer.access is AccessResult.UNREACHABLE:
         # A component may have dropped the request because of its proxy. But if the answer must be public, we may have
         # dropped it. Behind another proxy, its address could not be checked.
         may_pass = answer.is_of_proxy or (answer.dropped and not ask.must_be_public)
         if may_pass and answer.has_another_proxy:
             pause = 0.0
-        elif retries and (answer.is_worth_a_retry or answer.is_no_proof):
-            retries, pause = retries - 1, RETRY_DELAY
+        elif (left and answer.is_no_proof) or (retries and answer.is_worth_a_retry):
+            left, retries, pause = max(left - 1, 0), max(retries - 1, 0), RETRY_DELAY
         else:
             break
-        # While the process was stopped, nobody has waited for this site.
-        seconds = 0.0 if answer.noticed_late else seconds + pause
+        # While the process was stopped or look-ups waited, nobody has waited for this site.
+        seconds = 0.0 if answer.proves_nothing else seconds + pause
         answer = yield replace(ask, was_requested_before=True, reason=answer.reason, pause=pause)
         seconds += answer.seconds
     return answer if seconds == answer.seconds else replace(answer, seconds=seconds)

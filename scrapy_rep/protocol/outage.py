@@ -39,7 +39,7 @@ class Outage:
     answer: Answer
     """The last failure (`Answer.remembered`). It has no status if a redirect cannot be followed."""
     since: float
-    """The time of the first failure, in seconds since the epoch."""
+    """The time when the first failed fetch began, in seconds since the epoch."""
     failures: int
     """The number of failures so far; 0 if the outage has no backoff."""
     fetch_again_at: float
@@ -65,9 +65,10 @@ class Outage:
 
         Requests wait as long as the next fetch begins within REP_UNREACHABLE_WAIT of the first one. `left` is the part
         of this time that is left. Requests do not wait after a time-out: the next fetch would probably take as long.
+        Nor do they wait for a component of the crawl that has failed by itself: it would probably fail again.
         """
         pause = self.rest_at(now)
-        return None if self.answer.timed_out or pause > left + ROUNDING else pause
+        return None if self.answer.timed_out or self.answer.is_fault or pause > left + ROUNDING else pause
 
 
 def backoff(failures: int) -> float:
@@ -83,7 +84,7 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     now = answer.ended_at
     failures = before.failures + 1 if before is not None else 1
     # The 30 days are those in which the site does not answer. A failure of another kind ends them.
-    since = min(before.since, now) if before is not None and before.answer.is_of_site else now
+    since = min(before.since, now) if before is not None and before.answer.is_of_site else now - answer.seconds
     # A redirect that cannot be followed failed because of its Location. Its status is not the reason.
     status = None if answer.status in REDIRECT_STATUSES and not answer.sign else answer.status
     # A request that was dropped will probably be dropped again.

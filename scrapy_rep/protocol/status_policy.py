@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.challenge import MAX_PAGE, VENDORS
-from scrapy_rep.protocol.foreign_text import shortened
+from scrapy_rep.protocol.foreign_text import MAX_TEXT, shortened
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.words import A_PAGE, AccessResult
 
@@ -62,13 +62,16 @@ SIGNS = frozenset({"", MARKUP, OFFLINE, *VENDORS})
 def with_access(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
     """Return the answer with its `access`, `reason` and `sign` by the rows of a policy.
 
-    Before the call, `answer.sign` is the vendor of a challenge, or empty.
+    Before the call, `answer.sign` is the vendor of a challenge, or empty, and `answer.reason` has the words that follow
+    the status.
     """
     if answer.sign == OFFLINE:
         return replace(answer, access=result_of(None, rows, OFFLINE)[0], reason="offline, and not in the HTTP cache")
+    by_proxy = f", through the proxy {answer.proxy}" if answer.is_of_proxy and answer.proxy else ""
     if answer.status is None:
-        return replace(answer, access=AccessResult.UNREACHABLE, reason=shortened(answer.reason))
-    words, sign = f"HTTP {answer.status}", answer.sign
+        reason = shortened(answer.reason, MAX_TEXT - len(by_proxy)) + by_proxy
+        return replace(answer, access=AccessResult.UNREACHABLE, reason=reason)
+    words, sign = f"HTTP {answer.status}{answer.reason}{by_proxy}", answer.sign
     access, _source = result_of(answer.status, rows, sign)
     if sign:
         words = f"{words}, a challenge by {sign}"

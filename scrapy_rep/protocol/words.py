@@ -66,6 +66,7 @@ class OriginKind(WordEnum):
 A_PAGE = "a page of HTML"
 NO_GROUPS = "a file without rules"
 REDIRECTS = "too many redirects"
+ACCESS_DENIED = "HTTP 401", "HTTP 402", "HTTP 403", "HTTP 451"  # REP_STATUS_POLICY = "cautious" refuses such sites
 
 CHALLENGE_ADVICE = (
     "With such a challenge, a site demands proof that the client is a browser. Ask the site to let your crawler in, or"
@@ -146,7 +147,8 @@ class ReasonWords(NamedTuple):
     counted: str = ""
     """The words that follow a number of refused requests."""
     advice: str = ""
-    """What to do if all start requests are refused for this reason."""
+    """What to do if all start requests are refused for this reason. `exceptions.advice` names exceptions. `{token}` is
+    the product token of the rule's group."""
 
 
 REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
@@ -156,7 +158,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "RFC 9309 2.2.2",
         "Forbidden by {place}",
         "by rules",
-        "Is the rule for another crawler? Set ROBOTSTXT_USER_AGENT to the product token of yours",
+        "The rule is for {token!r}. If your crawler has another name, set ROBOTSTXT_USER_AGENT to that name",
     ),
     VerdictReason.NO_RULE: ReasonWords("no rule matches it", "", "RFC 9309 2.2.2"),
     VerdictReason.NO_GROUP: ReasonWords("robots.txt has no rules for this crawler", "", "RFC 9309 2.2.1"),
@@ -174,7 +176,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "RFC 9309 2.3.1.4",
         "Forbidden while robots.txt is unreachable ({url}: {answer})",
         "because robots.txt was unreachable",
-        "Is robots.txt unreachable? Try again later",
+        "robots.txt was unreachable. If the cause is in your crawl, proxy or network, correct it. Then try again later",
     ),
     VerdictReason.RESTRICTED: ReasonWords(
         "",
@@ -182,8 +184,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "REP_STATUS_POLICY",
         "Forbidden by REP_STATUS_POLICY ({url}: {answer})",
         "by REP_STATUS_POLICY",
-        "Is access to robots.txt restricted? Then REP_STATUS_POLICY refuses everything. Ask the site for access, or"
-        " change this setting",
+        "The site restricts access to robots.txt. Ask it for access, or change REP_STATUS_POLICY",
     ),
     VerdictReason.USAGE: ReasonWords(
         "",
@@ -202,6 +203,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "because their URL has no valid host",
     ),
 }
+ADVICE_FOR_ALL_CRAWLERS = "The rule is for all crawlers that robots.txt does not name. Ask the site for access"
 ADVICE = "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT. `scrapy robots URL` explains refusals"
 
 # Where the line is that refuses a request.

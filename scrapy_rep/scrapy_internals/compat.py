@@ -6,7 +6,8 @@ Each is Scrapy's own if it exists, else ours.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import scrapy.core.downloader
@@ -14,10 +15,8 @@ import scrapy.exceptions
 import scrapy.signals
 import scrapy.utils.asyncio
 import twisted.internet.error
-from scrapy.settings import BaseSettings
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
-from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
 
 
@@ -41,12 +40,5 @@ DownloadTimeoutError: type[Exception] = getattr(
 slot_clock: Callable[[], float] = time.monotonic if hasattr(scrapy.core.downloader, "monotonic") else time.time
 """The clock of a download slot's `lastseen`: monotonic seconds from Scrapy 2.16 on; before, seconds since the epoch."""
 
-
-def switch_off(settings: BaseSettings, middleware: type) -> None:
-    """Disable a downloader middleware that Scrapy enables by default."""
-    name = "DOWNLOADER_MIDDLEWARES"
-    settings.set_in_component_priority_dict(name, middleware, None)
-    if not hasattr(settings, "get_component_priority_dict_with_base"):
-        # Before Scrapy 2.15, a class in the setting does not override the import path in Scrapy's default list.
-        middlewares = {**settings.getdict(name), global_object_name(middleware): None}
-        settings.set(name, middlewares, settings.getpriority(name) or 0)
+NO_SESSION: Mapping[str, Any] = {"session": None} if find_spec("scrapy.sessions") else {"dont_merge_cookies": True}
+"""The request meta that keeps the crawl's cookies away from a request. `session` is in no release of Scrapy yet."""

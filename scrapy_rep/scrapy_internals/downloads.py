@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from scrapy import Request
@@ -33,6 +34,9 @@ class UncountedDownloads:
         """Leave the request out of the downloader's check of its limit, until the `with` block ends."""
         self._requests.add(request)
         self._replace_check()
+        # A later Scrapy may reckon with a size for each request, and limit their sum. A robots.txt is small.
+        manager = getattr(self._crawler.engine.downloader, "middleware", None)
+        getattr(manager, "_rough_sizes", {}).setdefault(request, 0)
         try:
             yield
         finally:
@@ -46,7 +50,6 @@ class UncountedDownloads:
 
     def _replace_check(self) -> None:
         downloader: Any = self._crawler.engine.downloader
-        # Raising `total_concurrency` for each request would not do, because other components may set it, too.
         is_scrapys = getattr(type(downloader), "needs_backout", None) is getattr(Downloader, "needs_backout", ...)
         if is_scrapys and hasattr(downloader, "active") and hasattr(downloader, "total_concurrency"):
             downloader.needs_backout = self._needs_backout
@@ -54,23 +57,27 @@ class UncountedDownloads:
             warn_missing(self._crawler, "Downloader.needs_backout")
 
     def _needs_backout(self) -> bool:
+        """Ask Scrapy's method, so that all its reasons count, with a limit that is higher by the uncounted requests."""
         downloader = self._crawler.engine.downloader
-        total, active = downloader.total_concurrency, downloader.active
-        # A total concurrency of 0 means no limit.
-        is_full = 0 < total <= len(active) and total <= len(active) - len(self._requests & active)
-        return is_full or self._must_back_out()
+        total = downloader.total_concurrency
+        if 0 < total <= len(downloader.active):  # 0 means no limit
+            downloader.total_concurrency += len(self._requests & downloader.active)
+        must_back_out: bool = Downloader.needs_backout(downloader)
+        downloader.total_concurrency = total  # not raised for longer, because other components may set it, too
+        return must_back_out or self._must_back_out()
 
 
-def wrap_handlers(
-    crawler: Crawler, wrap: Callable[[Request, Coroutine[Any, Any, Response]], Coroutine[Any, Any, Response]]
-) -> None:
-    """Await `wrap(request, call)` in place of `call`, the coroutine of the download handler. The call begins when the
-    request leaves the queue of its slot."""
+Call = Callable[[], Coroutine[Any, Any, Response]]
+"""The call of a download handler."""
+
+
+def wrap_handlers(crawler: Crawler, wrap: Callable[[Request, Call], Coroutine[Any, Any, Response]]) -> None:
+    """Await `wrap(request, call)` in place of `call()`, when the request leaves the queue of its slot."""
     handlers: Any = getattr(crawler.engine.downloader, "handlers", None)
     download = getattr(handlers, "download_request_async", None)
     if download is None:
         warn_missing(crawler, "DownloadHandlers.download_request_async")
     else:
         handlers.download_request_async = lambda request, *args, **kwargs: wrap(
-            request, download(request, *args, **kwargs)
+            request, partial(download, request, *args, **kwargs)
         )

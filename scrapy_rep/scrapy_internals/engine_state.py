@@ -1,4 +1,4 @@
-"""Scrapy's engine: its scheduler and middlewares, whether the crawl closes, and a call to ask for requests.
+"""Scrapy's engine: its scheduler and middlewares, what is called at a close, and a call to ask for requests.
 
 Also: whether a person waits for the end of the crawl (`scrapy fetch`, `view`, `parse`, `shell`, `check`). This uses
 names in the modules of these commands. If Scrapy changes the names, the crawl counts as ordinary.
@@ -7,9 +7,11 @@ names in the modules of these commands. If Scrapy changes the names, the crawl c
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from pydispatch.dispatcher import getReceivers
 from scrapy.crawler import Crawler
 from scrapy.settings import SETTINGS_PRIORITIES
 
@@ -50,6 +52,18 @@ def call_when_closing(crawler: Crawler, closing: Callable[[], None]) -> None:
         return close(*args, **kwargs)
 
     slot.close = call_and_close
+
+
+@contextmanager
+def called_first(crawler: Crawler, signal: object) -> Iterator[None]:
+    """Have receivers that are connected within the `with` block called before those that were connected earlier.
+
+    So Scrapy's stats count what is logged at `spider_closed`, and monitors that read them then see it: Scrapy and
+    extensions connect their receivers first. PyDispatcher calls receivers in the order of this list.
+    """
+    others = [*getReceivers(crawler, signal)]
+    yield
+    getReceivers(crawler, signal).sort(key=others.__contains__)
 
 
 def look_for_requests(crawler: Crawler) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator
 from sys import maxsize
-from typing import Any
+from typing import Any, TypeVar
 
 from scrapy import Request
 from scrapy.core.scheduler import Scheduler
@@ -15,15 +15,21 @@ from scrapy.pqueues import DownloaderAwarePriorityQueue
 from scrapy_rep.scrapy_internals import warn_missing
 from scrapy_rep.scrapy_internals.slots import slots_of
 
-LAST = 10**6  # a number of downloads that no slot reaches; it sorts a slot behind all others
+LAST = 10**6  # a number of downloads that no site reaches: it sorts a site behind all others
+HELD = 2 * LAST  # sorts a site behind those, too; its requests stay in the queue
+# How many sites that have a slot are looked at for one request. A slot stays for a minute, so there may be thousands.
+LOOKS = 100
+
+H = TypeVar("H", bound=Hashable)
 
 
 class SchedulerQueues:
     """The queue in memory and, with a JOBDIR, the queue on disk, for the door (`waiting.at_scheduler`).
 
-    Scrapy's `DownloaderAwarePriorityQueue` first hands out requests of the slots with the fewest downloads. Dead
-    origins have no downloads, so their requests would come first. This class reports a slot as busier than all others
-    if a request to it is at the door, waiting or ready, or if its requests are held (`_held_sites`).
+    Scrapy's `DownloaderAwarePriorityQueue` first hands out requests to the sites with the fewest downloads. Dead
+    origins have no downloads, so their requests would come first. Besides, the queue asks for the downloads of all its
+    sites for each request, which takes most of the CPU time if there are thousands. So this class chooses the site
+    (`_least_busy`) and reports no other site to the queue.
     """
 
     def __init__(self, crawler: Crawler, scheduler: Any) -> None:
@@ -43,8 +49,13 @@ class SchedulerQueues:
         left the downloader."""
         self._in_downloader: Counter[str] = Counter()
         """The number of these requests for each site."""
+        self._kind_of_queue = type(getattr(scheduler, "queue", None))  # scrapy-redis has it
         self._aware: list[Any] = []
-        self._are_slotless_last = False
+        """The queues in memory and on disk that are a `DownloaderAwarePriorityQueue`."""
+        self._chosen: str | None = None
+        """The site of the next request, from `prepare_next` until the queue asks for it."""
+        self._known: deque[str] = deque()
+        """The sites that have a slot, and whose turn has not come yet (`_known_in_turns`)."""
         # A subclass of Scrapy's scheduler may get its requests from other places than these queues.
         is_scrapys = getattr(type(scheduler), "next_request", None) is Scheduler.next_request
         self.in_memory: Any = in_memory if is_scrapys else None
@@ -54,7 +65,8 @@ class SchedulerQueues:
             if isinstance(queue, DownloaderAwarePriorityQueue) and self._slots is not None:
                 interface: Any = getattr(queue, "_downloader_interface", None)
                 if hasattr(interface, "stats"):
-                    interface.stats = self._busy
+                    interface.stats = self._stats
+                    queue.pqueues = OrderedDict(queue.pqueues)  # sites take turns
                     self._aware.append(queue)
                 else:
                     warn_missing(crawler, "DownloaderAwarePriorityQueue._downloader_interface")
@@ -81,11 +93,12 @@ class SchedulerQueues:
     def look_at_downloads(self) -> None:
         """Find out which requests have left the downloader, and which ones a middleware has moved to another slot.
         Called before the next request is chosen."""
-        active = getattr(self._downloader, "active", ())
+        active, slots = getattr(self._downloader, "active", ()), self._slots or {}
         for request, site in list(self._handed_out.items()):
+            is_in_slot = site in slots and request in slots[site].active
             if request not in active:
                 del self._handed_out[request]
-            elif (slot := request.meta.get("download_slot", site)) != site:
+            elif not is_in_slot and (slot := request.meta.get("download_slot", site)) != site:
                 self._handed_out[request] = slot
                 self._in_downloader[slot] += 1
             else:
@@ -95,36 +108,33 @@ class SchedulerQueues:
                 del self._in_downloader[site]
 
     def prepare_next(self, *, can_fetch: bool, is_full: bool) -> bool:
-        """Prepare the order of the queue for its next request. Return whether that request could be sent, or could wait
-        at the door.
+        """Choose the next request of the queue. Return whether that request could be sent, or could wait at the door.
 
-        `can_fetch` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
-        request to its site is at the door. A `DownloaderAwarePriorityQueue` first hands out requests to sites that
-        have none at the door, and whose requests are not held (`_held_sites`). If no more may be fetched, it also puts
-        sites that have a slot before sites that have none. A site with a slot was used in the last minute or so, so its
-        robots.txt is probably known. For any other queue, the answer at a limit is False, because its next request
-        cannot be foreseen.
+        `can_fetch` is whether one more robots.txt may be fetched. If not, only sites that have a slot may be chosen. A
+        site with a slot was used in the last minute or so, so its robots.txt is probably known. With `is_full`, a
+        request may wait only if no other request to its site is at the door. For any queue but a
+        `DownloaderAwarePriorityQueue`, the answer at a limit is False, because its next request cannot be foreseen.
         """
-        self._are_slotless_last = not can_fetch
-        queues = self._queues_of_sites
-        if not queues:
+        queued = self._queued_sites
+        if not queued:
             return can_fetch and not is_full
-        sites = queues if can_fetch else (site for site in self._slots or () if site in queues)
-        at_door, held = self.sites_at_door if is_full or not can_fetch else (), self._held_sites()
-        return any(site not in at_door and site not in held for site in sites)
+        load, self._chosen = self._least_busy(in_turns(queued) if can_fetch else self._known_in_turns(queued))
+        return load < (HELD if can_fetch and not is_full else LAST)
 
     @property
     def number_held(self) -> int:
         """The number of requests in the queue, if all of them are held (`_held_sites`); else 0."""
-        held = self._held_sites()
-        queues = self._queues_of_sites if held else {}
-        return sum(map(len, queues.values())) if held.issuperset(queues) else 0
+        queued = self._queued_sites if self.delayed_sites else {}
+        return sum(map(len, queued.values())) if queued and queued.keys() <= self._held_sites() else 0
 
     @property
-    def _queues_of_sites(self) -> Mapping[str, Any]:
-        """The queues of the `DownloaderAwarePriorityQueue` whose request is next, by site; empty for other queues."""
-        # The scheduler empties the queue in memory first.
-        return next((queue.pqueues for queue in self._aware if queue.pqueues), {})
+    def _queued_sites(self) -> OrderedDict[str, Any]:
+        """The sites of the `DownloaderAwarePriorityQueue` whose request is next, in the order of their turns, and their
+        requests; empty for other queues."""
+        queued: OrderedDict[str, Any] = OrderedDict()
+        for queue in self._aware:  # the scheduler empties the queue in memory first
+            queued = queued or queue.pqueues
+        return queued
 
     def _held_sites(self) -> set[str]:
         """Return the sites whose requests stay in the queue, because the downloader has no room for them."""
@@ -134,7 +144,10 @@ class SchedulerQueues:
 
     def is_next_from_memory(self) -> bool:
         """Whether the next request comes from the queue in memory. The queue on disk is used when that one is empty."""
-        return self.in_memory is not None and (self.on_disk is None or len(self.in_memory) > 0)
+        if self.in_memory is None or self.on_disk is None:
+            return self.in_memory is not None
+        # To find its length, a `DownloaderAwarePriorityQueue` walks through all its sites (`pqueues`).
+        return len(getattr(self.in_memory, "pqueues", self.in_memory)) > 0
 
     def has_room(self, site: str) -> bool:
         """Whether the downloader has room for one more request of the door to this site.
@@ -145,26 +158,66 @@ class SchedulerQueues:
         slot = (self._slots or {}).get(site)
         return self._in_downloader[site] <= getattr(slot, "concurrency", maxsize)
 
-    def _busy(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
-        """Return each slot's number of downloads, plus LAST if the slot has to come after the others."""
-        slots, at_door, held = self._slots or {}, self.sites_at_door, self._held_sites()
-        of_slotless = LAST if self._are_slotless_last else 0
-        handed_out = {
-            site: (max(len(slots[site].active), number) if site in slots else of_slotless + number)
-            + (LAST if site in held else 0)
-            for site, number in self._in_downloader.items()
-        }
-        # The queue asks for all its slots for each request. In a crawl of many sites, this may take half of the time.
-        return [
-            (
-                (handed_out[key] if key in handed_out else len(slots[key].active) if key in slots else of_slotless)
-                + (LAST if key in at_door else 0),
-                key,
-            )
-            for key in possible_slots
-        ]
+    def _stats(self, queued: OrderedDict[str, Any]) -> list[tuple[int, str]]:
+        """Return the chosen site alone: the queue takes the site with the fewest downloads of those that it is told."""
+        if not queued:
+            return []
+        site, self._chosen = self._chosen, None
+        if site is None or site not in queued:
+            _, site = self._least_busy(in_turns(queued))
+        queued.move_to_end(site)  # its next turn comes after one round through all other sites
+        return [(0, site)]
+
+    def _least_busy(self, sites: Iterable[str]) -> tuple[int, str]:
+        """Return the load of the least busy site, and the site. The first idle site (load 0) ends the search.
+
+        The load of a site is the larger of two numbers: the downloads in its slot, and the requests that the engine got
+        from the door. (The downloader takes requests later than the engine, so the slot may not have them yet.) Added
+        to the load are
+
+        1. HELD if the site's requests are held (`_held_sites`);
+        2. LAST if a request to the site is at the door, waiting or ready.
+
+        Few sites are busy or at the door, so the search is short, however many sites are in the queue.
+        """
+        slots, handed_out = self._slots or {}, self._in_downloader
+        at_door, held = self.sites_at_door, self._held_sites()
+        least, least_busy = maxsize, ""
+        for site in sites:
+            load = handed_out.get(site, 0)
+            load = max(load, len(slots[site].active)) if site in slots else load
+            load += (HELD if site in held else 0) + (LAST if site in at_door else 0)
+            if load < least:
+                least, least_busy = load, site
+            if not load:
+                break
+        return least, least_busy
+
+    def _known_in_turns(self, queued: Container[str]) -> Iterator[str]:
+        """The sites of the queue among the next LOOKS sites that have a slot."""
+        slots, line = self._slots or {}, self._known
+        for _ in range(min(LOOKS, len(line) + len(slots))):
+            if not line:
+                line.extend(slots)
+            site = line.popleft()
+            if site in queued:
+                yield site
 
     # How a request goes back.
+
+    def is_fifo(self, request: Request) -> bool:
+        """Whether the queue to which the request goes back is first in, first out.
+
+        By default, Scrapy's queue for start requests is, and its queue for all others is last in, first out.
+        """
+        is_start = bool(request.meta.get("is_start_request"))
+        queue = self.in_memory if self.on_disk is None else self.on_disk
+        kind = getattr(queue, "downstream_queue_cls", self._kind_of_queue)
+        kind = (is_start and getattr(queue, "_start_queue_cls", None)) or kind
+        # queuelib's LifoMemoryQueue is a FifoMemoryQueue, so the first name counts.
+        names = (cls.__name__ for cls in kind.__mro__ if "Fifo" in cls.__name__ or "Lifo" in cls.__name__)
+        name = next(names, None)
+        return is_start if name is None else "Fifo" in name
 
     def put_back(self, request: Request) -> None:
         """Put a request of Scrapy's own scheduler back into its queue, and count it as `enqueue_request` does.
@@ -179,3 +232,11 @@ class SchedulerQueues:
             self.in_memory.push(request)
         self._count(f"scheduler/enqueued/{where}")
         self._count("scheduler/enqueued")
+
+
+def in_turns(items: OrderedDict[H, Any]) -> Iterator[H]:
+    """Each key once. A key moves to the end when it is yielded, so that the keys after it come first next time."""
+    for _ in range(len(items)):
+        key = next(iter(items))
+        items.move_to_end(key)
+        yield key

@@ -24,7 +24,9 @@ MAX_SLOTS = 10_000  # slots whose delay is remembered; Scrapy itself drops a slo
 
 def slots_of(crawler: Crawler) -> Mapping[str, Any] | None:
     """Return the downloader's slots by key; None if it has none. The mapping changes during the crawl."""
-    return getattr(crawler.engine.downloader, "slots", None)
+    # A later Scrapy has a throttler instead, and `slots` as a deprecated property.
+    downloader: Any = crawler.engine.downloader
+    return getattr(downloader, "slots", None) if "slots" in vars(downloader) else None
 
 
 class MinimumDelays:
@@ -74,6 +76,7 @@ class MinimumDelays:
         if slot is not None:
             slot.lastseen = slot_clock()
             _raise_delay(slot, delay)
+            slot.close()  # a timer that began while the delay was shorter; the slot now starts another one
 
     def _missing(self) -> bool:
         warn_missing(self._crawler, "Downloader.slots")

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from scrapy_rep.deferreds import CANCELLATIONS, within
 from scrapy_rep.log import Logger
 from scrapy_rep.protocol.foreign_text import printable
+from scrapy_rep.stats import STORAGE_ERROR
 
 T = TypeVar("T")
 
@@ -61,7 +62,7 @@ class CircuitBreaker:
         return result
 
     def _failed(self, exc: Exception) -> None:
-        self._count("rep/storage/error")
+        self._count(STORAGE_ERROR)
         if self._clock() >= self._down_until:  # calls that fail together count as one failure
             self._failures += 1
             self._down_until = self._clock() + min(RETRY_FIRST * 2.0 ** min(self._failures - 1, 64), RETRY_MAX)

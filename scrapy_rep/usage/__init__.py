@@ -23,8 +23,6 @@ ROBOTS_META = "meta robots"  # stands for `<meta name="robots" content="noai">` 
 # TDMRep: the header `TDM-Reservation: 1`, and `<meta name="tdm-reservation" content="1">` in a page of HTML.
 TDM_RESERVATION, TDM_META = "tdm-reservation", "meta tdm-reservation"
 USAGE_HEADERS = (CONTENT_USAGE, CONTENT_SIGNAL, TDM_RESERVATION)
-# Keys in the meta of responses (`extensions.page_usage`).
-USAGE_KEY, SOURCES_KEY = "robots_usage", "robots_usage_sources"
 
 VOCAB_DRAFT = "draft-ietf-aipref-vocab-08 of 2026-09-14"
 SIGNALS = "contentsignals.org"

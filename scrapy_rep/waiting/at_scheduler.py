@@ -21,9 +21,9 @@ keeps requests: the gate decides whether they may be fetched (`gate.Gate`).
 
 Two limits keep requests in the queue:
 
-- Fetches: 2 x REP_FETCH_CONCURRENCY have just begun or wait for a turn. Slow requests for a robots.txt do not count.
-  Nor do repeated requests (a retry, or a robots.txt that was fetched before) or fetches in the background
-  (`FetchTurns.can_start_another`).
+- Fetches: twice as many as may be under way at a time have just begun or wait for a place (`fetching.places`). Slow
+  requests for a robots.txt do not count. Nor do repeated requests (a retry, or a robots.txt that was fetched before),
+  and fetches in the background.
 - Requests: REP_WAITING_MAX requests are at the door. The first request to each origin does not count. This limit never
   stops a request from the queue in memory.
 
@@ -32,8 +32,8 @@ that have no request at the door. At the limit of fetches, it takes only request
 their robots.txt is probably known (`SchedulerQueues.prepare_next`).
 
 A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true if it has nothing
-for the engine, and one of these limits is reached, or 2 x REP_FETCH_CONCURRENCY requests are at the door. Requests that
-stay in the queue because of a Crawl-delay count, too.
+for the engine, and one of these limits is reached, or as many requests are at the door as there may be such fetches.
+Requests that stay in the queue because of a Crawl-delay count, too.
 
 If the crawl closes, the requests at the door go back to their queue. If the process is killed, copies of the requests
 from disk or from scrapy-redis are left (`copies`). A crawl that resumes a JOBDIR begins with these requests at the
@@ -47,6 +47,7 @@ from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.exceptions import DontCloseSpider
 from twisted.python.failure import Failure
 
 from scrapy_rep.fetching.single_flight import SingleFlight
@@ -68,9 +69,6 @@ from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 MAX_SECONDS = 0.005  # seconds that one `next_request` may take while all requests from the queue have to wait
 MANY_READY = 100  # sites with ready requests
 NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over request that need not wait
-# A lazy `start` waits while the door has nothing for the engine, and ENOUGH * REP_FETCH_CONCURRENCY requests are at the
-# door, or held in the queue by a Crawl-delay.
-ENOUGH = 2
 
 
 class SchedulerDoor:
@@ -85,7 +83,9 @@ class SchedulerDoor:
         self._crawler = crawler
         self._max_waiting = settings.waiting_max
         """REP_WAITING_MAX. If it is 0, requests wait in the downloader."""
-        self._enough = ENOUGH * settings.fetch_concurrency
+        self._enough = single_flight.connections.enough
+        """With this many requests at the door, or held in the queue by a Crawl-delay, a lazy `start` waits while the
+        door has none for the engine."""
         self._gate = gate
         self._single_flight = single_flight
         self._waits = waits
@@ -132,6 +132,7 @@ class SchedulerDoor:
         downloads.back_out_when(self._choose_or_back_out)
         # The engine has asked for no request when it sends this signal. All handlers of `spider_opened` have ended.
         self._crawler.signals.connect(self._add_left_over, signal=signals.engine_started)
+        self._crawler.signals.connect(self._keep_open, signal=signals.spider_idle)
 
     def _add_left_over(self) -> None:
         """Add the requests that waited when this job was killed. In the queue on disk, another kill could lose them."""
@@ -176,7 +177,15 @@ class SchedulerDoor:
         return request
 
     def has_pending_requests(self) -> bool:
-        return bool(self._here) or self._next is not None or self._scheduler.has_pending_requests()
+        """Whether the spider is not idle. Requests that wait between two rounds of an outage do not count: else a
+        spider that gets its next URLs when it is idle would get none for as long as they wait."""
+        is_busy = self._here.ready_sites > 0 or not self._here.awaited <= self._single_flight.in_pause
+        return is_busy or self._next is not None or self._scheduler.has_pending_requests()
+
+    def _keep_open(self) -> None:
+        """Keep the spider open while requests are here."""
+        if self._here:
+            raise DontCloseSpider
 
     def close(self, reason: str) -> Any:
         """Step 4 of a stop (`middleware`): put the requests at the door back into the queue. Then close the scheduler,
@@ -197,7 +206,7 @@ class SchedulerDoor:
         if not self._max_waiting or (
             len(self._here) + self._queues.number_held < self._enough
             and not self._is_full
-            and self._single_flight.can_start_another_fetch()
+            and self._single_flight.connections.can_start_another()
         ):
             return False
         if self._next is None and self._error is None:
@@ -228,7 +237,8 @@ class SchedulerDoor:
         if not self._max_waiting:
             return self._scheduler.next_request()
         until = self._waits.monotonic() + MAX_SECONDS
-        while self._queues.prepare_next(can_fetch=self._single_flight.can_start_another_fetch(), is_full=self._is_full):
+        connections = self._single_flight.connections
+        while self._queues.prepare_next(can_fetch=connections.can_start_another(), is_full=self._is_full):
             is_from_memory = self._queues.is_next_from_memory()
             request = self._scheduler.next_request()
             if request is None:

@@ -6,16 +6,16 @@ Each of these requests waits for a robots.txt, or is ready, usually because its 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, KeysView
 from dataclasses import dataclass
 from typing import TypeVar
 
 from scrapy import Request
 
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.scheduler_queues import in_turns
 
 H = TypeVar("H", bound=Hashable)
-V = TypeVar("V")
 
 
 @dataclass(eq=False, slots=True)
@@ -59,6 +59,11 @@ class WaitingRequests:
         """The number of sites with ready requests."""
         return len(self._ready)
 
+    @property
+    def awaited(self) -> KeysView[Origin]:
+        """The origins whose robots.txt requests wait for."""
+        return self._waiting.keys()
+
     def add_waiting(self, wait: Wait) -> bool:
         """Add a request that waits. Returns whether it is the only one that waits for its origin."""
         self._count(wait)
@@ -82,9 +87,11 @@ class WaitingRequests:
 
     def take_ready(self, has_room: Callable[[str], bool]) -> Wait | None:
         """Remove and return a ready request to a site with room, or None. Sites take turns; so do a site's origins."""
-        for site, of_site in _in_turns(self._ready):
+        for site in in_turns(self._ready):
             if has_room(site):
-                origin, of_origin = next(_in_turns(of_site))
+                of_site = self._ready[site]
+                origin = next(in_turns(of_site))
+                of_origin = of_site[origin]
                 wait = of_origin.popleft()
                 if not of_origin:
                     del of_site[origin]
@@ -101,14 +108,6 @@ class WaitingRequests:
             self._all[wait] = None
             self._origins[wait.origin] += 1
             self.sites[wait.site] += 1
-
-
-def _in_turns(items: OrderedDict[H, V]) -> Iterator[tuple[H, V]]:
-    """Each item once. An item moves to the end when it is yielded, so that the items after it come first next time."""
-    for _ in range(len(items)):
-        key = next(iter(items))
-        items.move_to_end(key)
-        yield key, items[key]
 
 
 def _count_down(counter: Counter[H], key: H) -> None:

@@ -14,6 +14,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import counted
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_waited, send
+from scrapy_rep.stats import WAITED
 from scrapy_rep.waiting.order import Wait
 
 EVERY = 15.0  # seconds from one log line to the next
@@ -26,6 +27,7 @@ class Waits:
     def __init__(self, crawler: Crawler, settings: RepSettings, monotonic: Callable[[], float]) -> None:
         self._crawler = crawler
         self._settings = settings
+        self._count = crawler.stats.inc_value
         self._log = logger_of(crawler)
         self.monotonic = monotonic
         self._under_way: set[Wait] = set()
@@ -37,7 +39,7 @@ class Waits:
 
     def begin(self, request: Request, origin: Origin, site: str = "") -> Wait:
         if request not in self._resumed:
-            self._crawler.stats.inc_value("rep/waited")
+            self._count(WAITED)
         wait = Wait(request, origin, self.monotonic(), site=site)
         self._under_way.add(wait)
         return wait
@@ -79,7 +81,7 @@ class Waits:
 
     def close(self) -> None:
         """Log how many requests still wait when the crawl ends."""
-        waiting = self._crawler.stats.get_value("rep/waited", 0) - self.number_waited - self._number_cancelled
+        waiting = self._crawler.stats.get_value(WAITED, 0) - self.number_waited - self._number_cancelled
         if waiting > 0:
             self._log.info("%s still waited for robots.txt when the crawl stopped", counted(waiting, "request"))
 

@@ -14,10 +14,10 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 
 from scrapy_rep.log import logger_of
+from scrapy_rep.meta import PUT_BACK
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 
 # Meta key. Marks a request whose `dont_filter` we set to put it back into another package's scheduler.
-PUT_BACK = "rep_put_back"
 # Seconds that a queue may spend on failures. After that, no more requests are put back, because each could block the
 # close as long.
 MAX_FAILING = 5.0
@@ -64,7 +64,9 @@ class WrappedScheduler:
         """Put requests back into the queue that they have left. Returns the requests that the queue has taken."""
         seconds_failing, error = 0.0, None
         taken: list[Request] = []
-        for request in _in_order(requests):
+        # So they come out as before.
+        in_order = [request for request in requests if self.queues.is_fifo(request)]
+        for request in in_order + [request for request in reversed(requests) if not self.queues.is_fifo(request)]:
             began = monotonic()
             try:
                 if seconds_failing <= MAX_FAILING and self._put_back_one(request):
@@ -92,13 +94,6 @@ class WrappedScheduler:
             request.dont_filter = request.meta[PUT_BACK] = True  # the duplicate filter has seen it
         # Some schedulers return None for success.
         return self._enqueue_request(request) is not False
-
-
-def _in_order(requests: list[Request]) -> list[Request]:
-    """The requests in the order in which to put them back, so that they come out as before. Scrapy's queue for start
-    requests is first in, first out; its queue for all others is last in, first out."""
-    starts = [request for request in requests if request.meta.get("is_start_request")]
-    return starts + [request for request in reversed(requests) if not request.meta.get("is_start_request")]
 
 
 def is_of(scheduler: Any, module: str, name: str) -> bool:

@@ -133,6 +133,8 @@ HOSTILE: dict[str, Shape] = {
     "angle brackets": (page(b"", b"<", b"</pre>"), PLAIN_URL),
     "user agents in one line": (one_line(b"User-agent: a", b" user-agent"), PLAIN_URL),
     "NUL": (one_line(b"", b"\0"), PLAIN_URL),
+    "VT, one a line": (group(lambda n: "\v\n"), PLAIN_URL),
+    "VT beside each key and value": (group(lambda n: "\vallow\v:\v/\v\n"), PLAIN_URL),
 }
 
 

@@ -1,12 +1,17 @@
-"""Broad crawls of local origins, compared with Scrapy's own middleware: CPU time, start, memory, growth.
+"""Broad crawls of local origins, compared with Scrapy's own middleware: CPU time, calls, start, memory, growth.
 
     python tests/benchmarks/broad_crawl.py pairs [CORPUS] [--pairs N] [--sites N] [--store STORE] [--latency S]
+    python tests/benchmarks/broad_crawl.py calls
+    python tests/benchmarks/broad_crawl.py queued [--pairs N] [--sites N]
     python tests/benchmarks/broad_crawl.py growth
     python tests/benchmarks/broad_crawl.py where [--sites N]
     python tests/benchmarks/broad_crawl.py stall
 
 - `pairs`: crawls of one page per origin, with the pages as start requests or as links of a first page, and crawls of
   three pages per origin. `start` is the CPU time of the process until the spider is opened, `CPU` the CPU time after.
+- `calls`: how many functions are called for a site with one page, by cProfile. Unlike time, this hardly depends on what
+  else the machine does.
+- `queued`: the CPU time of a site by the number of sites, up to N, that are in the queue. One page names them all.
 - `growth`: up to 100,000 origins.
 - `where`: which code uses the CPU time of an origin, with 1,000 origins and with N. It compares our middleware,
   Scrapy's own and a crawl without robots.txt.
@@ -49,14 +54,15 @@ Urls = list[tuple[str, int, int]]
 """Patterns of NumberedOrigins, each with the first number and the one after the last."""
 
 
-def measure(settings: dict[str, Any], urls: Urls, *, on_a_page: bool = False, samples: bool = False) -> dict[str, Any]:
+def measure(settings: dict[str, Any], urls: Urls, *, on_a_page: bool = False, **options: bool) -> dict[str, Any]:
     """Run one crawl in a process, and return its figures.
 
-    `on_a_page`: the first page links to all others; else they are start requests.
+    `on_a_page`: the first page links to all others; else they are start requests. `options`: also take `samples`, or
+    count `calls`.
     """
     run = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("measured_crawl.py"))],
-        input=json.dumps({"settings": settings, "urls": urls, "on_a_page": on_a_page, "samples": samples}),
+        input=json.dumps({"settings": settings, "urls": urls, "on_a_page": on_a_page, **options}),
         stdout=subprocess.PIPE,
         text=True,
         timeout=MAX_SECONDS,
@@ -128,6 +134,33 @@ def pairs_table(corpus: list[bytes], pairs: int, sites: int, only: str, latency:
                     row(crawl, store, *in_pairs(address, urls, pairs, on_a_page=on_a_page))
 
 
+def calls_table() -> None:
+    """Function calls for each site: the difference of two crawls, divided by the difference of their sites."""
+    few, many = 200, 800
+    print(f"\n## Function calls for each site, from crawls of {few} and of {many} sites\n")
+    head("scrapy-rep", "built-in", "ratio")
+    with NumberedOrigins(latency=0.1, keep_alive=True) as origins:
+        calls = []
+        for settings in (ADDON, BUILTIN):
+            of_few, of_many = (
+                measure(settings, [(origins.pattern(), 0, number)], calls=True)["calls"] for number in (few, many)
+            )
+            calls.append((of_many - of_few) / (many - few))
+    row(*(f"{number:,.0f}" for number in calls), f"{calls[0] / calls[1]:.3f}")
+
+
+def queued_table(pairs: int, most: int) -> None:
+    print("\n## CPU time of a site in ms, by the number of sites in the queue\n")
+    head("sites", "scrapy-rep", "built-in", "ratio", "clock, s", "built-in's")
+    with NumberedOrigins() as origins:
+        for number in sorted({1_000, most // 3, most}):
+            urls = [(origins.pattern(), 0, number)]
+            found = [[measure(settings, urls, on_a_page=True) for settings in (ADDON, BUILTIN)] for _ in range(pairs)]
+            ours, theirs = (1000 * median(pair[who]["cpu"] for pair in found) / number for who in (0, 1))
+            clocks = [f"{median(pair[who]['seconds'] for pair in found):.0f}" for who in (0, 1)]
+            row(f"{number:,}", f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", *clocks)
+
+
 def growth_table() -> None:
     """CPU time for each origin with more and more origins, and memory with a small REP_MEMORY_OCTETS."""
     with NumberedOrigins() as origins:
@@ -185,14 +218,20 @@ def stall_table() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["pairs", "growth", "where", "stall"])
+    parser.add_argument("what", choices=["pairs", "calls", "queued", "growth", "where", "stall"])
     parser.add_argument("corpus", nargs="?", type=Path)
     parser.add_argument("--pairs", type=int, default=9)
-    parser.add_argument("--sites", type=int, default=1_000, help="number of sites; `where` also measures 1,000")
+    parser.add_argument(
+        "--sites", type=int, default=1_000, help="number of sites; `where` and `queued` also measure 1,000"
+    )
     parser.add_argument("--store", default="", help="only this one: memory, sqlite or redis")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds until a server answers")
     options = parser.parse_args()
-    if options.what == "growth":
+    if options.what == "calls":
+        calls_table()
+    elif options.what == "queued":
+        queued_table(options.pairs, options.sites)
+    elif options.what == "growth":
         growth_table()
     elif options.what == "where":
         where_table(options.sites)

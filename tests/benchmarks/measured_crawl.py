@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from cProfile import Profile
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -119,7 +120,11 @@ def main() -> None:
 
     crawler.signals.connect(spider_opened, signals.spider_opened)
     process.crawl(crawler, urls=task["urls"], on_a_page=task["on_a_page"])
+    profile = Profile()
+    if task.get("calls"):
+        profile.enable()
     process.start()
+    profile.disable()
     cpu, clock, size = opened
     assert isinstance(crawler.spider, Measured)
     found = {
@@ -129,6 +134,7 @@ def main() -> None:
         "grown": resident() - size,
         "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "stall": crawler.spider.stall * 1000,
+        "calls": sum(entry.callcount for entry in profile.getstats()),
         "pages": crawler.stats.get_value("downloader/response_count", 0),
     }
     for each in samples:

@@ -1,5 +1,5 @@
 """Speed and memory of the matcher and the middleware, compared with Protego, the built-in middleware,
-urllib.robotparser and, if it is installed, robotspy.
+urllib.robotparser and, if they are installed, robotspy, Google's library (jwm.robotstxt) and node's robots-parser.
 
     python tests/benchmarks/speed.py [CORPUS_FOLDER] [PART ...]
 
@@ -20,7 +20,7 @@ from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from random import Random
-from statistics import median
+from statistics import fmean, median
 
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "conformance"), str(TESTS / "helpers"), str(TESTS / "protocol")]
@@ -28,7 +28,7 @@ sys.path[:0] = [str(TESTS), str(TESTS / "conformance"), str(TESTS / "helpers"), 
 import plain
 from benchmarks import known_origin
 from benchmarks.bodies import HOSTILE, LIMIT, PLAIN_URL, URLS, one_huge_group, rules_of_a_site
-from benchmarks.matchers import MATCHERS, first_verdict, later_verdict, versions
+from benchmarks.matchers import MATCHERS, first_verdict, later_verdict, seconds_of_node, versions
 from benchmarks.measuring import beside, compared, head, row, seconds, text_of
 from crawling import ADDON
 from generated import Question, bodies_and_questions
@@ -73,14 +73,19 @@ def corpus(files: Corpus) -> None:
                     failed[name].add(file)
                 samples.append(time.perf_counter() - began)
     of_each_file = {name: [median(samples) for samples in of_files] for name, of_files in taken.items()}
-    head("", OURS, *OTHERS)
+    if of_node := seconds_of_node(files.values(), PLAIN_URL, ROUNDS_OF_FILES):
+        of_each_file["robots-parser (node)"] = of_node
+    else:
+        print("robots-parser for node is not installed.\n")
+    head("", *of_each_file)
     for label, of in (
         ("the median file", median),
         ("the 99th percentile", lambda sample: sorted(sample)[len(sample) * 99 // 100]),
+        ("the mean", fmean),
         ("all", sum),
     ):
         row(label, *beside({name: of(sample) for name, sample in of_each_file.items()}, OURS))
-    row("files that raise", *(len(failed[name]) for name in MATCHERS))
+    row("files that raise", *(len(failed.get(name, ())) for name in of_each_file))
 
 
 def agree(files: Corpus) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+import re
 import subprocess
 import tempfile
+import urllib.parse
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -13,6 +15,9 @@ from typing import Any, NamedTuple
 from urllib.robotparser import RobotFileParser
 
 OURS = "scrapy-rep"
+CPYTHON = "CPython main"
+CPYTHON_COMMIT = "055a953f4ac6"
+_PARTS = re.compile(r"(([^:/?#]+):)?(//([^/?#]*))?([^?#]*)(\?([^#]*))?(#(.*))?", re.DOTALL)  # RFC 3986, appendix B
 
 
 class Parser(NamedTuple):
@@ -46,10 +51,33 @@ def _urllib(body: bytes) -> Any:
     return parser
 
 
+def _cpython(body: bytes) -> Any:
+    from cpython_robotparser import RobotFileParser as Next  # noqa: PLC0415
+
+    if not hasattr(urllib.parse, "_urlsplit"):  # functions of the same branch; None stands for a missing part
+        vars(urllib.parse)["_urlsplit"] = lambda url, _scheme: _PARTS.fullmatch(url.strip()).group(2, 4, 5, 7, 9)  # type: ignore[union-attr]
+        vars(urllib.parse)["_urlunsplit"] = lambda _scheme, _authority, path, query, fragment: (
+            path + ("" if query is None else f"?{query}") + ("" if fragment is None else f"#{fragment}")
+        )
+    parser = Next()
+    parser.parse(body.decode("utf-8", "surrogateescape").splitlines())  # as its `read` does
+    return parser
+
+
 def _robotspy(body: bytes) -> Any:
     from robots import RobotsParser  # noqa: PLC0415
 
     return RobotsParser.from_string(body.decode("utf-8", "replace"))
+
+
+def _google(body: bytes) -> Any:
+    return body
+
+
+def _google_allows(body: bytes, agent: str, url: str) -> bool:
+    from jwm.robotstxt.googlebot import RobotsMatcher  # noqa: PLC0415
+
+    return bool(RobotsMatcher().OneAgentAllowedByRobots(body, agent, url))  # it parses the file for each URL
 
 
 def _reppy(body: bytes) -> Any:
@@ -62,7 +90,10 @@ PARSERS = {
     OURS: Parser("scrapy_rep", _ours, lambda robots, agent, url: robots.allows(url, agent)),
     "Protego": Parser("protego", _protego, lambda robots, agent, url: robots.can_fetch(url, agent)),
     "urllib.robotparser": Parser("urllib", _urllib, lambda robots, agent, url: robots.can_fetch(agent, url)),
+    # `cpython_robotparser.py` is a copy of Lib/urllib/robotparser.py. If it is not on the path, the parser is left out.
+    CPYTHON: Parser("cpython_robotparser", _cpython, lambda robots, agent, url: robots.can_fetch(agent, url)),
     "robotspy": Parser("robots", _robotspy, lambda robots, agent, url: robots.can_fetch(agent, url)),
+    "jwm.robotstxt": Parser("jwm", _google, _google_allows),
     "reppy": Parser("reppy", _reppy, lambda robots, agent, url: robots.allowed(url, agent)),
 }
 
@@ -75,6 +106,8 @@ def version_of(name: str) -> str:
     """Return the name and version of a parser; empty if it is not installed."""
     if name == "urllib.robotparser":
         return f"Python {platform.python_version()}"
+    if name == CPYTHON:
+        return f"commit {CPYTHON_COMMIT}"
     try:
         return f"{name} {version(name)}"
     except PackageNotFoundError:

@@ -1,8 +1,8 @@
 """Ask a parser all questions of this suite: `python tests/conformance/run.py PARSER`.
 
-PARSER is `scrapy-rep`, `Protego`, `urllib.robotparser`, `robotspy` or `reppy`; or `--` and the command of a program
-that reads one question and prints one word per line (README.md). `--record` asks all parsers that are installed, and
-writes their answers to `answers.json` and docs/conformance.md.
+PARSER is a name in `parsers.py`, such as `Protego`; or `--` and the command of a program that reads one question and
+prints one word per line (README.md). `--record` asks all parsers that are installed, and writes their answers to
+`answers.json` and docs/conformance.md.
 """
 
 from __future__ import annotations

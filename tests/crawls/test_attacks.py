@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -201,11 +200,10 @@ async def test_a_crawl_that_closes_leaves_no_fetch_behind(web: Web, kind: str) -
             assert self.crawler.engine is not None
             asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="enough"))  # noqa: RUF006
 
-    began = monotonic()
-    settings = {"REP_UNREACHABLE_WAIT": 600, "REP_FETCH_TIMEOUT": 60}
+    # If the stop waited for them, `faulthandler_timeout` would end the test.
+    settings = {"REP_UNREACHABLE_WAIT": 600, "REP_FETCH_TIMEOUT": 600, "DOWNLOAD_TIMEOUT": 600}
     result = await crawl(*(site.url("/") for site in sites), spider=Closes, settings=settings)
     assert result.tracebacks == []
-    assert monotonic() - began < 30
     asked = [len(site.requests) for site in sites]
     await crawl(web.robots(RULES).url("/"))
     assert [len(site.requests) for site in sites] == asked

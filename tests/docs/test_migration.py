@@ -17,6 +17,8 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from web import RULES, Web, answer, redirect
 
+from scrapy_rep import RobotsUnreachable
+
 EACH = pytest.mark.parametrize("robots", [BUILTIN, ADDON], ids=["built-in", "ours"])
 PAGE = PAGES["docs/migration.md"]
 
@@ -96,6 +98,22 @@ async def test_a_middleware_that_skips_requests_for_a_robots_txt(web: Web, skips
     result = await crawl(request, settings={"DOWNLOADER_MIDDLEWARES": {variables["PlayerMiddleware"]: 543}})
     assert list(result.pages) == ([site.url("/")] if skips else [])
     assert bool(result.tracebacks) is not skips
+
+
+@pytest.mark.parametrize("skips", [True, False])
+@ensureDeferred
+async def test_a_signal_handler_that_skips_requests_for_a_robots_txt(web: Web, skips: bool) -> None:
+    variables: dict[str, Any] = {}
+    code = marked("skip-in-handler")
+    exec(code if skips else code.replace("rep_robots_txt", "another key"), variables)
+
+    def connect(crawler: Crawler) -> None:
+        crawler.signals.connect(variables["on_headers_received"], signals.headers_received)
+
+    site = web.robots(RULES)
+    result = await crawl(site.url("/"), prepare=connect)
+    assert list(result.pages) == ([site.url("/")] if skips else [])
+    assert [type(error) for error in result.refused.values()] == ([] if skips else [RobotsUnreachable])
 
 
 class Guard:

@@ -21,7 +21,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from web import Web, answer
 
 import scrapy_rep
-from scrapy_rep import RobotsTxt, Verdict, signals
+from scrapy_rep import RobotsTxt, Verdict, meta, signals, stats
 from scrapy_rep.protocol.outage import BACKOFFS
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.storage import STORAGES
@@ -60,7 +60,7 @@ async def answered(statuses: Iterable[int], **settings: Any) -> dict[int, tuple[
 
     def fetched(origin: Any, info: Any) -> None:
         seconds = info.fetch_again_at - time.now
-        found[int(origin.host.partition(".")[0])] = info.access.value, words.get(seconds, str(seconds))
+        found[int(origin.host.partition(".")[0])] = info.last.access.value, words.get(seconds, str(seconds))
 
     def prepare(crawler: Crawler) -> None:
         crawler.signals.connect(fetched, signal=signals.robots_known, weak=False)
@@ -168,7 +168,7 @@ def test_the_limits_are_the_defaults() -> None:
         ("settings", "for 60 seconds in\nany case", "LEAST_LIFETIME = 60"),
         ("settings", "At least 512,000 (500 KiB)", "PARSING_LIMIT = 512_000"),
         ("settings", "At least 5 (RFC 9309 2.3.1.2)", "MAX_REDIRECTS = 5"),
-        ("settings", "Every eighth turn goes to the retry or renewal", "REPEATED_EVERY = 8"),
+        ("settings", "Every eighth place goes to the page, retry or renewal", "OTHERS_EVERY = 8"),
         ("settings", "takes longer than half a\nsecond", "SLOW_AFTER = 0.5"),
         ("settings", "follows after one\nsecond", "RETRY_DELAY = 1"),
         ("storage", "over after ten seconds", "LEASE_SECONDS = 10"),
@@ -185,12 +185,16 @@ def test_numbers_in_words(page: str, words: str, code: str) -> None:
     assert re.search(rf"^{re.escape(code)}(\.0)?(?!\w)", CODE, re.MULTILINE)
 
 
-def test_every_stat_in_the_docs_is_counted() -> None:
-    listed = first_names("stats-table")
-    counted = [
-        stat for stat in listed if f'"{stat}"' in CODE or f'"{stat.split("/")[0]}/{stat.split("/")[1]}/{{' in CODE
+def test_every_stat_has_a_row_and_its_name_stands_in_one_module() -> None:
+    """`crawling.py` says of each crawl that it counts no other stat."""
+    ours = [value for name, value in vars(stats).items() if name.isupper()]
+    listed = [stat for cells in table("stats-table") for stat in names(cells[0])]
+    rows = {stat: [row for row in listed if re.fullmatch(stat.replace("{}", "[^/]+"), row)] for stat in ours}
+    assert [stat for stat, found in rows.items() if not found] == []
+    assert sorted(row for found in rows.values() for row in found) == sorted(listed)
+    assert re.findall(r"[\"'](?:rep|robotstxt)/.*", CODE) == [
+        line.partition(" = ")[2] for line in Path(stats.__file__).read_text("utf-8").splitlines() if " = " in line
     ]
-    assert counted == listed, "crawling.py says of each crawl that it counts nothing else"
 
 
 # docs/command.md
@@ -246,8 +250,14 @@ async def test_the_signals_and_their_arguments(web: Web) -> None:
     assert [name for name in has if not hasattr(sent[parsed]["robotparser"], name)] == []
 
 
-def test_the_package_uses_each_key_of_request_meta() -> None:
-    assert [name for name in first_names("request-meta") if f'"{name}"' not in CODE] == []
+def test_every_key_of_meta_is_on_a_page_and_stands_in_one_module() -> None:
+    ours = {value for name, value in vars(meta).items() if name.isupper()}
+    marks = {key for key in ours if key.startswith("rep_")}
+    assert {*first_names("request-meta"), *first_names("response-meta")} == ours - marks
+    assert [key for key in marks if not any(f"`{key}`" in page for page in PAGES.values())] == []
+    # "robots" is also a name for other things. A docstring may have `meta["robots_usage"]`.
+    elsewhere = {key: len(re.findall(rf'(?<!\[)"{key}"', CODE)) - 1 for key in ours - {meta.EVIDENCE_KEY}}
+    assert [key for key, number in elsewhere.items() if number] == []
 
 
 @ensureDeferred

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from crawling import Crawl, CrawlSpider, crawl
 from pytest_twisted import ensureDeferred
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.core.downloader import Downloader
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 from web import Site, Web, answer, redirect
 
@@ -67,6 +68,26 @@ async def test_no_gap_is_shorter(web: Web, jitter: bool, throttle: dict[str, Any
     assert result.stats["rep/crawl_delay/obeyed"] == 1
     (line,) = hints(result)
     assert "which is obeyed" in line
+
+
+@ensureDeferred
+async def test_no_gap_is_shorter_if_a_handler_of_the_project_lowers_the_delay(web: Web) -> None:
+    site = web.robots(robots(1.0))
+
+    class Lowers(CrawlSpider):
+        @classmethod
+        def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Lowers:
+            spider = super().from_crawler(crawler, *args, **kwargs)
+            crawler.signals.connect(spider.received, signals.response_received)
+            return spider
+
+        def received(self, request: Request) -> None:
+            assert self.crawler.engine is not None
+            self.crawler.engine.downloader.slots[request.meta["download_slot"]].delay = 0.1
+
+    result = await crawl(*(site.url(f"/{n}") for n in range(5)), spider=Lowers, settings=OBEYED)
+    assert len(result.pages) == 5
+    assert min(gaps(site)) >= 0.9
 
 
 class Far(HTTP11DownloadHandler):
@@ -280,3 +301,13 @@ async def test_no_warning_about_slots_after_a_redirect_to_another_host(web: Web)
     result = await crawl(*pages, spider=Redirected, settings=OBEYED)
     assert "http://b.example/" in proxy.targets
     assert result.messages(logger="scrapy_rep") == []
+
+
+@ensureDeferred
+async def test_autothrottle_takes_a_robots_txt_for_a_response_like_any_other(web: Web) -> None:
+    """As with Scrapy's own middleware. So its start delay is halved once before the first page."""
+    site = web.robots("")
+    settings = {"AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_START_DELAY": 1.0}
+    result = await crawl(site.url(), settings=settings)
+    assert len(result.pages) == 1
+    assert delay_of(result.crawler) < 0.4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from scrapy import Request
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from web import RULES, Route, Web, answer
+
+from scrapy_rep.protocol import words
+from scrapy_rep.protocol.words import VerdictReason
 
 NOTHING = "user-agent: *\ndisallow: /\n"
 
@@ -35,31 +39,37 @@ async def test_the_log_says_that_every_start_request_was_refused(web: Web) -> No
     start = "Nothing was crawled: every start request was refused (3). The first: "
     # The first is the request whose robots.txt was known first.
     assert warning in {f"{start}{error}" for error in result.refused.values()}
-    assert all(any(cure in line for line in advice) for cure in ("scrapy robots", "ROBOTSTXT_USER_AGENT", "later"))
+    assert all(any(cure in line for line in advice) for cure in ("scrapy robots", "all crawlers", "later"))
+    (record,) = (record for record in result.log if record.levelno == logging.ERROR)
+    assert record.getMessage() == warning
 
 
 @pytest.mark.parametrize(
     ("route", "advice"),
     [
-        (answer(NOTHING), "Is the rule for another crawler? Set ROBOTSTXT_USER_AGENT to the product token of yours"),
-        (answer(status=503), "Is robots.txt unreachable? Try again later"),
+        (answer(NOTHING), ["The rule is for all crawlers that robots.txt does not name. Ask the site for access"]),
+        (
+            answer("user-agent: scrapy\ndisallow: /\n"),
+            ["The rule is for 'Scrapy'. If your crawler has another name, set ROBOTSTXT_USER_AGENT to that name"],
+        ),
+        (
+            answer(status=503),
+            [words.REASON_WORDS[VerdictReason.UNREACHABLE].advice],
+        ),
         (
             answer(status=403),
-            (
-                "Is access to robots.txt restricted? Then REP_STATUS_POLICY refuses everything. Ask the site for"
-                " access, or change this setting"
-            ),
+            ["The site restricts access to robots.txt. Ask it for access, or change REP_STATUS_POLICY"],
         ),
     ],
-    ids=["rule", "outage", "policy"],
+    ids=["rule-for-all", "rule", "outage", "policy"],
 )
 @ensureDeferred
-async def test_the_advice_depends_on_the_cause(web: Web, route: Route, advice: str) -> None:
+async def test_the_advice_depends_on_the_cause(web: Web, route: Route, advice: list[str]) -> None:
     result = await crawl(web.robots(route).url("/"), settings={"REP_STATUS_POLICY": "cautious"})
     for_all = (
         "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT. `scrapy robots URL` explains refusals"
     )
-    assert result.denied[1:] == [advice, for_all]
+    assert result.denied[1:] == [*advice, for_all]
 
 
 @pytest.mark.parametrize("robots", [None, BUILTIN], ids=["ours", "built-in"])

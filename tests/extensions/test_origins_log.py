@@ -181,6 +181,15 @@ async def test_the_first_page_of_html_is_logged_at_info(web: Web) -> None:
     assert line in {f"{site.robots_url}: HTTP 200, a page of HTML{NO_RULES}" for site in sites[:2]}
 
 
+@pytest.mark.parametrize("status", [401, 402, 403, 451])
+@ensureDeferred
+async def test_the_first_site_that_denies_access_to_its_robots_txt_is_logged_at_info(web: Web, status: int) -> None:
+    sites = [web.robots(answer(status=each)) for each in (status, status, 404)]
+    result = await crawl(*(site.url("/") for site in sites))
+    (line,) = (m for m in result.messages(logging.INFO, "scrapy_rep") if m.endswith(NO_RULES))
+    assert line in {f"{site.robots_url}: none (HTTP {status}){NO_RULES}" for site in sites[:2]}
+
+
 @ensureDeferred
 async def test_an_error_in_a_listener_refuses_nothing(web: Web) -> None:
     site = web.robots(RULES)

@@ -19,7 +19,7 @@ from web import Web, answer, redirect
 
 from scrapy_rep.extensions.report.page import FORMS, MEANINGS, fill, page
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.words import AccessResult, OriginKind
+from scrapy_rep.protocol.words import REASON_WORDS, AccessResult, OriginKind, VerdictReason
 
 TEMPLATE = files("scrapy_rep.extensions.report").joinpath("page.html").read_text("utf-8")
 DIFFICULT_SITES = ROOT / "docs" / "difficult-sites.md"
@@ -119,7 +119,7 @@ async def test_the_page_of_a_real_crawl(web: Web, tmp_path: Path) -> None:
     assert "NewsBot, from the User-Agent in USER_AGENT" in words
     assert "REP_FETCH_RETRIES = 0" in words
     assert "66.7% of all requests" in words
-    assert "robots.txt is unreachable: HTTP 503" in words
+    assert f"{REASON_WORDS[VerdictReason.UNREACHABLE].refused}: HTTP 503" in words
     assert f"{down.origin} HTTP 503" in words
     assert evil.robots_url in reader.attributes("href")
 
@@ -202,16 +202,16 @@ def test_the_kinds_of_origins_and_their_causes(tmp_path: Path) -> None:
         " without rules HTTP 404 everything was allowed 2"
         " without rules a file without rules everything was allowed 1"
         " without rules a page of HTML everything was allowed, by default: REP_STATUS_POLICY can refuse such sites"
-        " (docs/difficult-sites.md, Pages of HTML) 1"
+        " (in the docs: Pages of HTML) 1"
         " without rules HTTP 403 everything was allowed, by default: REP_STATUS_POLICY = 'cautious' refuses such sites"
-        " (docs/difficult-sites.md, Access denied) 1"
+        " (in the docs: Access denied) 1"
         " restricted HTTP 403 nothing was allowed, by REP_STATUS_POLICY: ask the site for access"
-        " (docs/difficult-sites.md, Access denied) 1"
+        " (in the docs: Access denied) 1"
         " challenged Cloudflare the site demands proof that the client is a browser: nothing was allowed,"
         " except by an older answer or after REP_UNREACHABLE_DAYS. Write to the site"
-        " (docs/difficult-sites.md, Challenges) 1"
+        " (in the docs: Challenges) 1"
         " unreachable nothing was allowed, except by an older answer or after REP_UNREACHABLE_DAYS. Crawl later,"
-        " or more slowly (docs/difficult-sites.md, Difficult sites) 1"
+        " or more slowly (in the docs: Difficult sites) 1"
     ) in words
     kinds, _, others = html.partition('<section id="refused"')
     assert (kinds.count('class="key with-rules"'), others.count('class="key with-rules"')) == (1, 1), (

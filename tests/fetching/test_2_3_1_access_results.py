@@ -1,4 +1,7 @@
-"""RFC 9309 section 2.3.1 (access results), row by row, against a live server."""
+"""RFC 9309 section 2.3.1 (access results) against a live server.
+
+What each status means is tested in `protocol/test_2_3_access.py`, and in one crawl in `test_answers_table.py`.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +27,11 @@ from scrapy_rep import AccessResult, RobotsUnreachable
 @pytest.mark.parametrize(
     ("status", "access"),
     [
-        *(pytest.param(s, AccessResult.SUCCESS, id=f"2.3.1.1-{s}") for s in (200, 203, 299)),
-        *(
-            pytest.param(s, AccessResult.UNAVAILABLE, id=f"2.3.1.3-{s}")
-            for s in (400, 401, 402, 403, 404, 410, 451, 499)
-        ),
-        *(pytest.param(s, AccessResult.UNREACHABLE, id=f"2.3.1.4-{s}") for s in (500, 502, 503, 504, 599)),
-        pytest.param(407, AccessResult.UNREACHABLE, id="2.3.1.4-407-of-the-proxy"),
-        pytest.param(202, AccessResult.UNREACHABLE, id="RFC9110-15.3.3-accepted"),
-        *(pytest.param(s, AccessResult.UNREACHABLE, id=f"2.3.1.4-other-{s}") for s in (300, 304, 305, 306, 600, 999)),
+        pytest.param(200, AccessResult.SUCCESS, id="2.3.1.1-200"),
+        pytest.param(404, AccessResult.UNAVAILABLE, id="2.3.1.3-404"),
+        pytest.param(503, AccessResult.UNREACHABLE, id="2.3.1.4-503"),
+        pytest.param(304, AccessResult.UNREACHABLE, id="2.3.1.4-304-without-a-condition"),
+        pytest.param(999, AccessResult.UNREACHABLE, id="2.3.1.4-no-status-of-HTTP"),
     ],
 )
 @ensureDeferred
@@ -262,8 +261,7 @@ async def test_a_challenge_is_unreachable(web: Web, vendor: str) -> None:
     assert causes == {f"HTTP {CHALLENGES[vendor]['status']}, a challenge by {vendor}"}
 
 
-@pytest.mark.parametrize("status", [200, 202, 403, 503])
-@pytest.mark.parametrize("coding", ["", "gzip"])
+@pytest.mark.parametrize(("status", "coding"), [(202, ""), (403, "gzip")])
 @ensureDeferred
 async def test_a_challenge_that_is_recognized_by_its_page_whatever_the_status(
     web: Web, status: int, coding: str
@@ -297,23 +295,6 @@ async def test_rules_in_a_page_of_html_are_read(web: Web) -> None:
 
 
 # Policies.
-
-
-@pytest.mark.parametrize(
-    ("status", "access"),
-    [
-        (401, AccessResult.RESTRICTED),
-        (402, AccessResult.RESTRICTED),
-        (403, AccessResult.RESTRICTED),
-        (451, AccessResult.RESTRICTED),
-        (404, AccessResult.UNAVAILABLE),
-        (503, AccessResult.UNREACHABLE),
-    ],
-)
-@ensureDeferred
-async def test_the_cautious_policy(web: Web, status: int, access: AccessResult) -> None:
-    _, found = await outcome(web.robots(answer(status=status)), settings={"REP_STATUS_POLICY": "cautious"})
-    assert found is access
 
 
 @ensureDeferred
@@ -389,11 +370,10 @@ async def test_the_download_of_an_endless_body_stops_at_the_limit(web: Web) -> N
     assert result.stats["downloader/response_bytes"] < 2 * 512_000
 
 
-@pytest.mark.parametrize("coding", ["gzip", "x-gzip"])
 @ensureDeferred
-async def test_a_compressed_body_is_decoded_up_to_the_limit(web: Web, coding: str) -> None:
-    bomb = gzip.compress(RULES.encode() + b"#" * 100_000_000, 1)
-    site = web.robots(answer(bomb, headers={"Content-Encoding": coding}))
+async def test_a_compressed_body_is_decoded_up_to_the_limit(web: Web) -> None:
+    bomb = gzip.compress(RULES.encode() + b"#" * 20_000_000, 1)
+    site = web.robots(answer(bomb, headers={"Content-Encoding": "x-gzip"}))
     result, access = await outcome(site)
     assert access is AccessResult.SUCCESS
     assert result.stats.get("httpcompression/response_bytes", 0) == 0, (

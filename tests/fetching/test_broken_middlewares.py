@@ -9,10 +9,10 @@ import pickle
 from typing import Any
 
 import pytest
-from crawling import Crawl, crawl, outcome
+from crawling import Crawl, Time, crawl, is_about_denial, outcome, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response
 from web import RULES, Route, Web, answer, redirect
 
@@ -51,7 +51,7 @@ class BrokenLater:
 
 
 def errors(result: Crawl) -> list[logging.LogRecord]:
-    return [record for record in result.log if record.levelno >= logging.ERROR]
+    return [r for r in result.log if r.levelno >= logging.ERROR and not is_about_denial(r.getMessage())]
 
 
 @pytest.mark.parametrize("middleware", [Broken, BrokenResponse, BrokenException, BrokenLater])
@@ -65,9 +65,11 @@ async def test_a_bug_is_an_error_with_its_traceback_and_the_name_of_the_middlewa
     assert record.exc_info
     assert isinstance(record.exc_info[1], KeyError)
     name = f"test_broken_middlewares.{middleware.__name__}"
+    got = ". The site is not at fault"
+    if middleware in {BrokenResponse, BrokenException}:
+        got = "; the download handler got " + ("HTTP 200" if middleware is BrokenResponse else "ConnectionDone: ")
     reason = f"{name} has raised KeyError: 'a key'"
-    text = record.getMessage()
-    assert text.endswith(f"because a component of the crawl failed: {reason}. The site is not at fault")
+    assert f"because a component of the crawl failed: {reason}{got}" in record.getMessage()
     assert len(result.refused) == 3
     for error in result.refused.values():
         assert isinstance(error, RobotsUnreachable)
@@ -76,6 +78,93 @@ async def test_a_bug_is_an_error_with_its_traceback_and_the_name_of_the_middlewa
     *of_sites, _summary = result.messages(logger="scrapy_rep")
     assert len(of_sites) == 4
     assert all(reason in line for line in of_sites), "no line says that the site is at fault"
+
+
+class Stops:
+    """Stops the crawl because of what the site sent."""
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if response.status == 403:
+            raise CloseSpider("a challenge")
+        return response
+
+
+class LogsBadly:
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        if request.url.endswith("robots.txt"):
+            int(exception)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("middleware", "route", "raised", "got"),
+    [
+        (Stops, answer(status=403, headers={"cf-mitigated": "challenge"}), "CloseSpider", "HTTP 403"),
+        (LogsBadly, answer(kind="reset"), "TypeError", "ConnectionDone: "),
+    ],
+)
+@ensureDeferred
+async def test_a_component_that_fails_because_of_the_site_does_not_clear_the_site(
+    web: Web, middleware: type, route: Route, raised: str, got: str
+) -> None:
+    result = await crawl(web.robots(route).url("/"), settings={"DOWNLOADER_MIDDLEWARES": {middleware: 543}})
+    (record,) = errors(result)
+    assert f"{middleware.__name__} has raised {raised}" in record.getMessage()
+    assert f"; the download handler got {got}" in record.getMessage()
+    assert "not at fault" not in record.getMessage()
+    (error,) = result.refused.values()
+    assert f"; the download handler got {got}" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("middleware", "attempts", "seconds"),
+    [(Broken, 2, 1), (Stops, 2, 1), (LogsBadly, 5, 30)],
+)
+@ensureDeferred
+async def test_requests_do_not_wait_for_a_component_that_fails_by_itself(
+    web: Web, middleware: type, attempts: int, seconds: float
+) -> None:
+    time = Time()
+    began = time.now
+    site = web.robots(answer(kind="reset") if middleware is LogsBadly else answer(status=403))
+    settings: dict[str, Any] = {"REP_UNREACHABLE_WAIT": 30, "REP_FETCH_RETRIES": 1}
+    clocked = with_clock(time)
+    settings["DOWNLOADER_MIDDLEWARES"] = {**clocked["DOWNLOADER_MIDDLEWARES"], middleware: 543}
+    result = await crawl(site.url("/"), robots=clocked, settings=settings)
+    assert len(result.refused) == 1
+    assert result.stats["robotstxt/request_count"] == attempts
+    assert time.now - began == seconds
+
+
+class AnswersByItself:
+    """Sends requests by itself, without Scrapy's download handlers, and answers 599 if that fails."""
+
+    def process_request(self, request: Request) -> Response | None:
+        return Response(request.url, status=599) if request.url.endswith("robots.txt") else None
+
+
+@ensureDeferred
+async def test_a_response_that_a_middleware_made_up_is_not_said_to_be_the_sites(web: Web, tmp_path: Any) -> None:
+    site = web.robots(RULES)
+    settings: dict[str, Any] = {"REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite"}
+    result = await crawl(site.url("/"), settings={**settings, "DOWNLOADER_MIDDLEWARES": {AnswersByItself: 543}})
+    assert site.requests == []
+    said = "HTTP 599 from test_broken_middlewares.AnswersByItself instead of a download handler"
+    (error,) = result.refused.values()
+    assert str(error) == f"Forbidden while robots.txt is unreachable ({site.robots_url}: {said})"
+    assert result.messages(logger="scrapy_rep")[0].startswith(f"{site.robots_url}: {said}. ")
+    assert list((await crawl(site.url("/"), settings=settings)).pages) == [site.url("/")], "other crawls do not know"
+
+
+@ensureDeferred
+async def test_an_answer_of_the_site_names_no_middleware(web: Web) -> None:
+    class Passes:
+        def process_request(self, request: Request) -> None:
+            pass
+
+    site = web.robots(answer(status=503))
+    result = await crawl(site.url("/"), settings={"DOWNLOADER_MIDDLEWARES": {Passes: 543}})
+    (error,) = result.refused.values()
+    assert str(error).endswith("robots.txt: HTTP 503)")
 
 
 @ensureDeferred

@@ -135,7 +135,8 @@ def test_any_plain_text_under_the_label_of_a_compression_is_read(coding: bytes, 
 
 @pytest.mark.parametrize("coding", [b"deflate", b"br", b"zstd"])
 def test_gzip_under_the_label_of_another_compression_is_decoded(coding: bytes) -> None:
-    assert decoded(gzip.compress(TEXT), coding, LIMIT) == TEXT
+    for mtime in range(500):  # for some, the header looks like the beginning of the other compression
+        assert decoded(gzip.compress(TEXT, mtime=mtime), coding, LIMIT) == TEXT
     with pytest.raises(UndecodableBodyError):
         decoded(gzip.compress(TEXT)[:-20], coding, LIMIT)
 

@@ -8,7 +8,6 @@ import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
-from time import monotonic
 from typing import Any
 
 import brotli
@@ -75,14 +74,14 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("coding", COMPRESS)
 @ensureDeferred
 async def test_a_compression_bomb_is_decoded_up_to_the_limit(web: Web, coding: str) -> None:
-    bomb = COMPRESS[coding](RULES.encode() + b"#" * 100_000_000)
+    bomb = COMPRESS[coding](RULES.encode() + b"#" * 30_000_000)
     tracemalloc.start()
     try:
         result, _ = await rules_of(web.robots(answer(bomb, headers={"Content-Encoding": coding})))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 50_000_000, "the body is not decoded as a whole"
+    assert peak < 25_000_000, "the body is not decoded as a whole"
     assert "httpcompression/response_bytes" not in result.stats, "not decoded by Scrapy"
     assert result.messages(logger="scrapy.") == []
 
@@ -91,7 +90,7 @@ async def test_a_compression_bomb_is_decoded_up_to_the_limit(web: Web, coding: s
 @ensureDeferred
 async def test_a_compressed_body_that_is_cut_is_decoded_as_far_as_possible(web: Web, coding: str) -> None:
     # Noise does not compress. So the compressed body is longer than the limit, and its end is not read.
-    noise = "".join(f"# {zlib.crc32(bytes([n % 256, n // 256 % 256, n // 65536])):08x}" + "\n" for n in range(300_000))
+    noise = "".join(f"# {zlib.crc32(bytes([n % 256, n // 256 % 256, n // 65536])):08x}" + "\n" for n in range(150_000))
     body = COMPRESS[coding]((RULES + noise).encode())
     assert len(body) > LIMIT
     _, octets = await rules_of(web.robots(answer(body, headers={"Content-Encoding": coding})))
@@ -148,12 +147,10 @@ async def test_the_timeout_ends_an_endless_answer(web: Web, route: Route) -> Non
 @pytest.mark.parametrize("handler", HANDLERS)
 @ensureDeferred
 async def test_the_timeout_holds_for_the_whole_answer_with_each_handler(web: Web, handler: str) -> None:
-    """A handler's own limit may be for each read."""
+    """A handler's own limit may be for each read. The bodies would take 400 seconds, and would be read as rules."""
     slow, healthy = [web.robots(answer(RULES * 100, kind="drip")) for _ in range(20)], web.robots(RULES)
     settings = {"REP_FETCH_TIMEOUT": 1, "DOWNLOAD_HANDLERS": {"http": HANDLERS[handler]}}
-    began = monotonic()
     result = await crawl(*(site.url("/") for site in [*slow, healthy]), settings=settings)
-    assert monotonic() - began < 8, "the body would take 400 seconds"
     assert list(result.pages) == [healthy.url("/")]
     assert len(result.refused) == 20
     assert all(isinstance(error, RobotsUnreachable) for error in result.refused.values())

@@ -7,12 +7,11 @@ from contextlib import AsyncExitStack
 
 import pytest
 from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro
+from twisted.internet.defer import Deferred
 
-from scrapy_rep.fetching import turns
-from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.fetching import places
 from scrapy_rep.scrapy_internals.compat import sleep
 
-ORIGIN = Origin("https", "a.example", None)
 resource = pytest.importorskip("resource", reason="Windows has one limit for all processes")
 
 
@@ -21,12 +20,13 @@ resource = pytest.importorskip("resource", reason="Windows has one limit for all
 async def test_slow_fetches_leave_files_for_pages(monkeypatch: pytest.MonkeyPatch, files: int, at_once: int) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (files, files))
     monkeypatch.delitem(sys.modules, "twisted.internet.selectreactor", raising=False)
-    monkeypatch.setattr(turns, "SLOW_AFTER", 0.01)
-    fetch_turns, under_way, held = turns.FetchTurns(64, lambda: None), 0, AsyncExitStack()
+    monkeypatch.setattr(places, "SLOW_AFTER", 0.01)
+    of_fetches, under_way, held = places.Places(64), 0, AsyncExitStack()
 
     async def fetch() -> None:
         nonlocal under_way
-        await held.enter_async_context(fetch_turns.turn(ORIGIN, 0, was_requested_before=True))  # and it never ends
+        taken = of_fetches.taken(Deferred(), 0, is_first=True, on_slow=lambda: None)
+        await held.enter_async_context(taken)  # and it never ends
         under_way += 1
 
     fetches = [deferred_from_coro(fetch()) for _ in range(300)]

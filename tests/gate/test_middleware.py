@@ -18,6 +18,7 @@ from web import RULES, Web, answer, redirect
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware, RobotsUnreachable
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.memory import Memory
+from scrapy_rep.protocol.outage import BACKOFFS
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
 from scrapy_rep.signals import robots_parsed
@@ -229,8 +230,8 @@ async def test_2_4_rules_are_used_for_24_hours_and_no_longer(web: Web) -> None:
 @ensureDeferred
 async def test_2_3_1_4_an_unreachable_robots_txt_is_requested_again_with_backoff(web: Web) -> None:
     site, time = web.robots([answer(status=503)] * 3 + [answer(RULES)]), Time()
-    # The next fetch is 5 s after the first failure, 10 s after the second and 15 s after the third.
-    steps = [4.9, 0.1, 9.9, 0.1, 14.9, 0.1, 0.0]
+    first, second, third = BACKOFFS[:3]
+    steps = [first - 0.1, 0.1, second - 0.1, 0.1, third - 0.1, 0.1, 0.0]
     result = await crawl(site.url("/"), spider=in_turn(time, *steps), robots=with_clock(time))
     # No request waits for a fetch in an outage, so the request that causes the successful fetch is still refused.
     assert result.ends == ["RobotsUnreachable"] * 7 + ["page"]
@@ -371,7 +372,7 @@ async def test_robots_txt_uses_the_download_slot_of_its_request(web: Web) -> Non
 async def test_a_cache_does_not_replay_an_outage(web: Web, tmp_path: Any) -> None:
     site, time = web.robots([answer(status=503), answer(RULES)]), Time()
     settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path)}
-    spider = in_turn(time, 5.0, 0.0)
+    spider = in_turn(time, BACKOFFS[0], 0.0)
     result = await crawl(site.url("/"), spider=spider, robots=with_clock(time), settings=settings)
     assert result.ends == ["RobotsUnreachable", "RobotsUnreachable", "page"]
 

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import crawl
+from crawling import crawl, refusal_by
 from installed_scrapy import CAN
 from pytest_twisted import ensureDeferred
 from scrapy import Request
+
+from scrapy_rep.protocol.words import REASON_WORDS, VerdictReason
 
 URLS = [
     "http:///host/private",
@@ -34,9 +36,7 @@ async def test_a_url_of_http_without_a_host_is_refused(
     monkeypatch.chdir(tmp_path)
     requests = [Request(url, meta={"verbatim_url": True}) for url in URLS]
     result = await crawl(*requests, settings=settings)
-    assert {str(error) for error in result.refused.values()} == {
-        "Forbidden because the URL has no valid host, so no robots.txt can apply to it"
-    }
+    assert {str(error) for error in result.refused.values()} == {refusal_by(VerdictReason.NO_HOST)}
     assert result.refused.keys() == {request.url for request in requests}
     assert {(error.verdict.allowed, error.verdict.reason.value) for error in result.refused.values()} == {
         (False, "no host")
@@ -44,7 +44,7 @@ async def test_a_url_of_http_without_a_host_is_refused(
     number = len(URLS)
     assert result.stats["rep/dropped/no_host"] == result.stats["robotstxt/forbidden"] == number
     assert "robotstxt/request_count" not in result.stats
-    assert f"Refused requests: {number} ({number} because their URL has no valid host)" in result.messages(0)
+    assert f"Refused requests: {number} ({number} {REASON_WORDS[VerdictReason.NO_HOST].counted})" in result.messages(0)
     assert result.tracebacks == []
 
 

@@ -6,14 +6,14 @@ import logging
 from pathlib import Path
 
 import pytest
-from crawling import Crawl, CrawlSpider, crawl, forbidden
+from crawling import Crawl, CrawlSpider, crawl, forbidden, refusal_by
 from processes import run_python
 from pytest_twisted import ensureDeferred
 from scrapy.http import Response
 from scrapy.pipelines.files import FilesPipeline
 from web import RULES, Web, answer, redirect
 
-from scrapy_rep.protocol.words import REASON_WORDS
+from scrapy_rep.protocol.words import REASON_WORDS, VerdictReason
 from scrapy_rep.refusals import MAX_FIRST_REFUSALS
 
 FORBIDDEN = tuple(words.refusal.partition("{")[0] for words in REASON_WORDS.values() if words.refusal)
@@ -48,6 +48,11 @@ async def test_at_most_ten_such_lines_are_logged(web: Web) -> None:
     site = web.robots("User-agent: *\n" + "".join(f"Disallow: /{n}/\n" for n in range(number)))
     result = await crawl(*(site.url(f"/{n}/") for n in range(number)))
     assert (len(refusals(result)), len(refusals(result, logging.DEBUG))) == (10, number)
+    more = "More than 10 rules refuse pages. The others are DEBUG lines"
+    lines = [message for message in result.messages(logging.INFO, "scrapy_rep") if message == more]
+    assert len(lines) == 1
+    ten = await crawl(*(site.url(f"/{n}/") for n in range(MAX_FIRST_REFUSALS)))
+    assert more not in ten.messages(logging.INFO, "scrapy_rep")
 
 
 @ensureDeferred
@@ -56,7 +61,8 @@ async def test_refusals_by_a_status_policy_are_logged_at_info_but_not_those_of_a
     urls = [site.url(path) for site in (closed, down) for path in ("/1", "/2")]
     result = await crawl(*urls, settings={"REP_STATUS_POLICY": "cautious"})
     (line,) = refusals(result)
-    assert line.startswith(f"Forbidden by REP_STATUS_POLICY ({closed.robots_url}: HTTP 403): <GET ")
+    message = refusal_by(VerdictReason.RESTRICTED, url=closed.robots_url, answer="HTTP 403")
+    assert line.startswith(f"{message}: <GET ")
     assert f"{down.robots_url}: HTTP 503. " in result.messages(logger="scrapy_rep")[0]
 
 
@@ -120,7 +126,7 @@ async def test_an_outage_names_the_address_that_does_not_answer(web: Web) -> Non
     result = await crawl(moved.url("/"))
     where = f"{moved.robots_url}, redirected to {down.robots_url}"
     assert result.messages(logger="scrapy_rep")[0].startswith(f"{where}: HTTP 503. Requests to this site ")
-    assert str(result.refused[moved.url("/")]) == f"Forbidden while robots.txt is unreachable ({where}: HTTP 503)"
+    assert str(result.refused[moved.url("/")]) == refusal_by(VerdictReason.UNREACHABLE, url=where, answer="HTTP 503")
 
 
 @ensureDeferred

@@ -19,7 +19,8 @@ from scrapy.utils.httpobj import urlparse_cached
 from web import Site
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware
-from scrapy_rep.protocol.words import ADVICE, REASON_WORDS, VerdictReason
+from scrapy_rep.protocol import words
+from scrapy_rep.protocol.words import REASON_WORDS, VerdictReason
 from scrapy_rep.scrapy_internals.compat import sleep
 
 ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
@@ -36,18 +37,34 @@ LISTED = re.compile(
 # Modules whose log lines name no spider, because they are about a file or a value that several crawls share.
 WITHOUT_SPIDER = {"sqlite.py", "user_agent.py"}
 DENIED = "Nothing was crawled: every start request"
+ADVICES = re.compile(
+    "|".join(
+        re.escape(text).replace(re.escape("{token!r}"), ".*")
+        for text in (
+            words.ADVICE,
+            words.ADVICE_FOR_ALL_CRAWLERS,
+            *(row.advice for row in REASON_WORDS.values() if row.advice),
+        )
+    )
+)
 
 
 def is_about_denial(message: str) -> bool:
     """Whether a line says that all start requests were refused, or gives advice about it."""
-    return message.startswith(DENIED) or message in {ADVICE, *(words.advice for words in REASON_WORDS.values())} - {""}
+    return message.startswith(DENIED) or ADVICES.fullmatch(message) is not None
 
 
 def forbidden(where: str) -> str:
     """Return the message about a request that a rule refuses. `where` has the URL of robots.txt, the line and the rule.
 
     `test_refusals_log.py` tests the words."""
-    return REASON_WORDS[VerdictReason.RULE].refusal.format(place=f"robots.txt ({where})")
+    return refusal_by(VerdictReason.RULE, place=f"robots.txt ({where})")
+
+
+def refusal_by(reason: VerdictReason, **parts: str) -> str:
+    """Return the message about a request that is refused for a reason."""
+    words = REASON_WORDS[reason]
+    return words.refusal.format(words=words.refused, **parts)
 
 
 class SlotByOrigin(Downloader):

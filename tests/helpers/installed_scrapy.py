@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import re
 from importlib.util import find_spec
-from types import SimpleNamespace
-from typing import Any
 
 import scrapy
 import scrapy.exceptions
 from scrapy import Request
-from scrapy.core.downloader import Downloader
 from scrapy.settings import default_settings
 from twisted._version import __version__ as twisted_version
 
@@ -31,14 +28,12 @@ def as_now(text: str) -> str:
     return re.sub(rf"\b{TIMEOUT}(: User timeout caused connection failure)?\b", "DownloadTimeoutError", text)
 
 
-_no_limit: Any = SimpleNamespace(total_concurrency=0, active=set())
-
 CAN: dict[str, bool] = {
     "crawl without a reactor": hasattr(default_settings, "TWISTED_REACTOR_ENABLED"),
     "send credentials by settings and by request meta": hasattr(default_settings, "HTTPAUTH_USER"),
     "send a URL verbatim": hasattr(Request, "_url_is_verbatim"),
     "send many requests by HTTP/2": (twisted_version.major, twisted_version.minor) > (25, 5),
-    "take a CONCURRENT_REQUESTS of 0 for no limit": not Downloader.needs_backout(_no_limit),
+    "take a CONCURRENT_REQUESTS of 0 for no limit": scrapy.version_info >= (2, 18),
 }
 
 

@@ -18,7 +18,7 @@ from scrapy_rep.origin_info import KnownOrigins, OriginInfo
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY
-from scrapy_rep.protocol.lifecycle import policy_at
+from scrapy_rep.protocol.lifecycle import after_fetch, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
@@ -72,15 +72,14 @@ class SimulatedCrawl:
         access: AccessResult = AccessResult.UNREACHABLE,
         **more: Any,
     ) -> None:
-        """Send the signal for a fetched robots.txt, with this body or none. `more`: the answer's status and sign."""
+        """Send the signal for a fetched robots.txt, with this body or none. `more`: other fields of the answer."""
         known = parsed(body) if body is not None else None
         access = access if known is None else AccessResult.SUCCESS
         is_unreachable = access is AccessResult.UNREACHABLE
         found, now = Origin.of(origin) if isinstance(origin, str) else origin, self.time.now
         assert found is not None
         if is_unreachable:
-            failure = Answer("", reason=answer, ended_at=now, **more)
-            entry = Entry(found.robots_url, outage=Outage(failure, now, 1, now + 5))
+            entry = after_fetch(None, found.robots_url, Answer("", reason=answer, ended_at=now, **more))
         else:
             last = Answer("", access=access, reason=answer, **more)
             entry = Entry(found.robots_url, StoredResponse(last, now, now + DAY, known))

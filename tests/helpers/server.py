@@ -1,7 +1,8 @@
 """A web of many origins on loopback, each on a port of its own, in a process of its own.
 
 Reads commands as JSON lines from standard input and answers each with a JSON line:
-`{"open": {path: [route, ...]}, "tls": false}` -> the port; `{"requests": port}` -> the requests that this origin got;
+`{"open": {path: [route, ...]}, "tls": false, "limit": null}` -> the port; `{"requests": port}` -> the requests that
+this origin got;
 `{"release": [port, ...]}`: send the answers that these origins hold back; `{"change": port, "routes": {...}}`: replace
 these routes. The process ends when its standard input does.
 """
@@ -27,13 +28,17 @@ PIECE = 2**16  # octets
 
 
 class Origin:
-    def __init__(self, routes: Mapping[str, list[Route]]) -> None:
+    def __init__(self, routes: Mapping[str, list[Route]], limit: int | None) -> None:
         self.routes = {path: list(sequence) for path, sequence in routes.items()}
         self.requests: list[dict[str, Any]] = []
         self.released = asyncio.Event()
+        self.limit = limit
+        self.under_way = 0
 
     def route(self, target: str) -> Route:
         """The next answer for the path. The last answer is repeated."""
+        if self.limit is not None and self.under_way > self.limit:
+            return {"status": 429}
         sequence = self.routes.get(target) or self.routes.get("*")
         if not sequence:
             return {"status": 404} if target == "/robots.txt" else {"body": base64.b64encode(b"page").decode()}
@@ -51,11 +56,13 @@ class Origin:
                 target = line.split(" ")[1]
                 request = {"target": target, "headers": headers, "began": now(), "ended": None, "octets": 0}
                 self.requests.append(request)
+                self.under_way += 1
                 try:
                     if not await self.answer(self.route(target), request, reader, writer):
                         break
                 finally:
                     request["ended"] = request["ended"] or now()
+                    self.under_way -= 1
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):  # cancelled: the web closes
             pass
         finally:
@@ -153,7 +160,7 @@ async def main() -> None:
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         command = json.loads(line)
         if "open" in command:
-            origin = Origin(command["open"])
+            origin = Origin(command["open"], command["limit"])
             context = self_signed() if command["tls"] else None
             server = await asyncio.start_server(origin.serve, "127.0.0.1", 0, ssl=context, limit=2**20)
             port = server.sockets[0].getsockname()[1]

@@ -102,13 +102,17 @@ class Web:
             text=True,
         )
 
-    def site(self, routes: Mapping[str, Route | list[Route]] | None = None, *, tls: bool = False) -> Site:
+    def site(
+        self, routes: Mapping[str, Route | list[Route]] | None = None, *, tls: bool = False, limit: int | None = None
+    ) -> Site:
         """Open an origin. `routes`: path and query -> an answer, or a list of answers; the last one is repeated.
+
+        `limit`: how many requests may be under way. The others are answered 429.
 
         `*` is the route of all other paths. Without a route, a page is "page", and robots.txt is a 404.
         """
         sequences = {path: [route] if isinstance(route, dict) else route for path, route in (routes or {}).items()}
-        return Site(self, self.command({"open": sequences, "tls": tls}), "https" if tls else "http")
+        return Site(self, self.command({"open": sequences, "tls": tls, "limit": limit}), "https" if tls else "http")
 
     def robots(self, text: str | bytes | Route | list[Route], *, tls: bool = False) -> Site:
         """Open an origin with this robots.txt: its text, its answer, or a list of answers."""

@@ -11,14 +11,14 @@ from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import Refetch, after_fetch, policy_at
-from scrapy_rep.protocol.outage import BACKOFF_MAX, BACKOFFS, MAX_UNSEEN, backoff
+from scrapy_rep.protocol.outage import BACKOFF_MAX, BACKOFFS, LEAST_REST, MAX_UNSEEN, backoff
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.words import AccessResult
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
 NOW = 1_700_000_000.0
 HOUR, LONG, WAIT = 3600.0, 30 * DAY, 30.0
-FIRST = backoff(1)
+FIRST, SECOND, *_ = BACKOFFS
 RULES = "User-agent: *\nDisallow: /x\n"
 ANSWERS = [AccessResult.SUCCESS, AccessResult.UNAVAILABLE, AccessResult.RESTRICTED]
 
@@ -57,10 +57,10 @@ def pause(entry: Entry, now: float = NOW, left: float = WAIT) -> float | None:
 
 def test_failures_in_a_row_are_counted_until_an_answer() -> None:
     entry, waits = None, []
-    for _ in range(12):
+    for _ in range(len(BACKOFFS) + 1):
         entry = failed(entry)
         waits.append(fetch_again_at(entry) - NOW)
-    assert waits == [5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, HOUR, HOUR]
+    assert waits == [*BACKOFFS, BACKOFF_MAX]
     again = failed(answered(known=entry))
     assert again.outage is not None
     assert again.outage.failures == 1
@@ -92,6 +92,8 @@ def test_an_outage_begins_with_its_first_failure_and_ends_with_an_answer() -> No
     over = answered(known=second)
     assert over.outage is None
     assert since(failed(over, now=NOW + 180)) == NOW + 180
+    hung = Answer(ROBOTS_URL, reason="words", timed_out=True, seconds=30, ended_at=NOW)
+    assert since(after_fetch(None, ROBOTS_URL, hung)) == NOW - 30, "counted from the first request"
 
 
 def test_a_long_reason_is_cut() -> None:
@@ -185,19 +187,6 @@ def test_after_an_outage_an_answer_is_stored_as_without_one(access: AccessResult
     assert answered(access, before) == answered(access, answered())
 
 
-def test_requests_wait_for_fetches_that_begin_in_time() -> None:
-    now, entry, asked_at = NOW, None, []
-    while True:
-        asked_at.append(now - NOW)
-        entry = failed(entry, now=now)
-        seconds = pause(entry, now, NOW + WAIT - now)
-        if seconds is None:
-            break
-        now += seconds
-    assert asked_at == [0.0, 5.0, 15.0, 30.0]
-    assert fetch_again_at(entry) == NOW + WAIT + backoff(4)
-
-
 STALE = Entry(ROBOTS_URL, copy_of(AccessResult.SUCCESS, 0.0))
 FORBIDDEN = Entry(ROBOTS_URL, copy_of(AccessResult.SUCCESS, 0.0, forbids_stale=True))
 
@@ -205,18 +194,18 @@ FORBIDDEN = Entry(ROBOTS_URL, copy_of(AccessResult.SUCCESS, 0.0, forbids_stale=T
 @pytest.mark.parametrize(
     ("entry", "now", "left", "seconds"),
     [
-        pytest.param(failed(), NOW, WAIT, BACKOFFS[0], id="until-the-backoff-is-over"),
-        pytest.param(failed(), NOW + 3, WAIT, BACKOFFS[0] - 3, id="what-is-left-of-it"),
+        pytest.param(failed(), NOW, WAIT, FIRST, id="until-the-backoff-is-over"),
+        pytest.param(failed(), NOW + 3, WAIT, FIRST - 3, id="what-is-left-of-it"),
         pytest.param(failed(), NOW + 9, WAIT, 0.0, id="overdue"),
-        pytest.param(failed(), NOW, BACKOFFS[0], BACKOFFS[0], id="the-backoff-ends-with-the-wait"),
-        pytest.param(failed(), NOW, BACKOFFS[0] - 0.1, None, id="the-backoff-ends-after-the-wait"),
+        pytest.param(failed(), NOW, FIRST, FIRST, id="the-backoff-ends-with-the-wait"),
+        pytest.param(failed(), NOW, FIRST - 0.1, None, id="the-backoff-ends-after-the-wait"),
         pytest.param(failed(), NOW, 0.0, None, id="the-wait-is-over"),
         pytest.param(failed(), NOW + 9, -4.0, None, id="the-wait-is-over-and-the-backoff-too"),
         pytest.param(failed(retry_after=20), NOW, WAIT, 20.0, id="RFC9110-10.2.3-retry-after-within-the-wait"),
         pytest.param(failed(retry_after=20), NOW + 5, 15.0, 15.0, id="RFC9110-10.2.3-retry-after-as-the-wait-ends"),
         pytest.param(failed(retry_after=20), NOW, 19.0, None, id="RFC9110-10.2.3-retry-after-beyond-the-wait"),
         pytest.param(failed(retry_after=60), NOW, WAIT, None, id="not-in-vain"),
-        pytest.param(failed(FORBIDDEN), NOW, WAIT, BACKOFFS[0], id="rules-that-must-not-be-stale"),
+        pytest.param(failed(FORBIDDEN), NOW, WAIT, FIRST, id="rules-that-must-not-be-stale"),
         pytest.param(failed(STALE), NOW, WAIT, None, id="stale-rules-decide-meanwhile"),
         pytest.param(failed(answered()), NOW, WAIT, None, id="what-is-fresh-decides-meanwhile"),
         pytest.param(answered(), NOW, WAIT, None, id="no-outage"),
@@ -232,9 +221,9 @@ def test_how_long_requests_wait_before_robots_txt_is_fetched_again(
 @pytest.mark.parametrize(
     ("seconds", "waits"),
     [
-        pytest.param(0.0, 5.0, id="a-fast-failure"),
-        pytest.param(3.0, 2.0, id="the-backoff-begins-with-the-request"),
-        pytest.param(8.0, 1.0, id="a-failure-that-took-longer-than-the-backoff"),
+        pytest.param(0.0, FIRST, id="a-fast-failure"),
+        pytest.param(3.0, FIRST - 3, id="the-backoff-begins-with-the-request"),
+        pytest.param(FIRST + 3, LEAST_REST, id="a-failure-that-took-longer-than-the-backoff"),
     ],
 )
 def test_the_backoff_begins_with_the_request(seconds: float, waits: float) -> None:
@@ -246,26 +235,26 @@ def test_requests_do_not_wait_for_a_host_that_hangs() -> None:
     timed_out = Answer(ROBOTS_URL, reason="words", timed_out=True, seconds=30, ended_at=NOW)
     entry = after_fetch(None, ROBOTS_URL, timed_out)
     assert pause(entry) is None
-    assert fetch_again_at(entry) == NOW + 5, "the backoff begins with the time-out"
-    assert pause(failed(entry), left=WAIT) == 10.0, "it no longer hangs"
-    # A refresh has timed out 3 s before the 404's time was over.
+    assert fetch_again_at(entry) == NOW + FIRST, "the backoff begins with the time-out"
+    assert pause(failed(entry), left=WAIT) == SECOND, "it no longer hangs"
+    # After a refresh that has timed out, the backoff ends 2 s after the 404's time is over.
     unavailable = Entry(ROBOTS_URL, copy_of(AccessResult.UNAVAILABLE, DAY))
-    entry = after_fetch(unavailable, ROBOTS_URL, replace(timed_out, ended_at=NOW + DAY - 3))
+    entry = after_fetch(unavailable, ROBOTS_URL, replace(timed_out, ended_at=NOW + DAY + 2 - FIRST))
     when = {after: policy_at(entry, NOW + DAY + after, LONG, WAIT).refetch for after in (-1, 0, 1, 2)}
     assert when == {-1: Refetch.NOT, 0: Refetch.NOT, 1: Refetch.NOT, 2: Refetch.FIRST}
 
 
 def test_requests_wait_also_if_the_last_failure_was_while_an_answer_was_fresh() -> None:
-    # A refresh has failed 3 s before the 404's time was over.
+    # After a refresh that has failed, the backoff ends 2 s after the 404's time is over.
     unavailable = Entry(ROBOTS_URL, copy_of(AccessResult.UNAVAILABLE, DAY))
-    entry = failed(unavailable, now=NOW + DAY - 3)
+    entry = failed(unavailable, now=NOW + DAY + 2 - FIRST)
     when = {after: policy_at(entry, NOW + DAY + after, LONG, WAIT).refetch for after in (-1, 0, 1, 2, 100)}
     assert when == {-1: Refetch.NOT, 0: Refetch.FIRST, 1: Refetch.FIRST, 2: Refetch.FIRST, 100: Refetch.FIRST}
     assert pause(entry, NOW + DAY) == 2
     # They have waited, in vain.
     entry = failed(entry, now=NOW + DAY + 2)
     assert policy_at(entry, NOW + DAY + 2, LONG, WAIT).refetch is Refetch.NOT
-    assert policy_at(entry, NOW + DAY + 12, LONG, WAIT).refetch is Refetch.MEANWHILE
+    assert policy_at(entry, NOW + DAY + 2 + SECOND, LONG, WAIT).refetch is Refetch.MEANWHILE
 
 
 def test_nobody_waits_for_a_retry_after_beyond_the_wait_that_came_while_an_answer_was_fresh() -> None:

@@ -228,8 +228,8 @@ def test_a_refresh_that_fails_leaves_what_is_fresh_and_backs_off() -> None:
     ageing = Entry(ROBOTS_URL, copy(since=NOW - 0.95 * DAY))
     after = after_fetch(ageing, ROBOTS_URL, failure(NOW))
     assert policy_at(after, NOW, LONG).refetch is Refetch.NOT
-    assert policy_at(after, NOW + 5, LONG).refetch is Refetch.MEANWHILE
-    assert policy_at(after, NOW + 5, LONG).robots is RULES
+    assert policy_at(after, NOW + backoff(1), LONG).refetch is Refetch.MEANWHILE
+    assert policy_at(after, NOW + backoff(1), LONG).robots is RULES
 
 
 def test_no_backoff_is_longer_than_an_hour() -> None:

@@ -153,7 +153,7 @@ def test_every_reason_has_its_words_and_its_source() -> None:
 
 def test_every_reason_to_refuse_has_its_message_and_can_be_counted() -> None:
     for words in REASON_WORDS.values():
-        assert bool(words.refused) is words.refusal.startswith("Forbidden ") is bool(words.counted)
+        assert bool(words.refused) is bool(words.refusal) is bool(words.counted)
 
 
 def test_a_message_can_be_written_without_a_fetch() -> None:

@@ -15,15 +15,17 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
-from network import FETCH, NUMBER, Exchange, Handler, Server, origin_of
+from network import FETCH, NUMBER, Exchange, Handler, Server, Threads, origin_of
 from oracle import Key
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader import Downloader
 from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
+from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
 from scrapy.pqueues import ScrapyPriorityQueue
 from store import Shelf, SimStorage
@@ -36,7 +38,7 @@ FETCH_NUMBERS = count(1)
 FETCH_NUMBER: ContextVar[int] = ContextVar("FETCH_NUMBER")
 
 
-@dataclass
+@dataclass(eq=False)
 class TrackedRequest:
     """One request in one run, with the last time it reached each place, in seconds."""
 
@@ -68,6 +70,8 @@ class Simulation:
         self.loop = VirtualLoop(case["max_seconds"], case.get("stops", []))
         self.servers = {origin: Server(origin, plan) for origin, plan in case["origins"].items()}
         self.exchanges: list[Exchange] = []
+        self.threads = Threads()
+        vars(self.loop)["_default_executor"] = SimpleNamespace(_work_queue=self.threads)
         self.shelf = Shelf(case["store"]) if case["store"] else None
         self.events: list[tuple[float, str, str, Any, str]] = []
         """(seconds, run, kind of event, request number or None, details)"""
@@ -89,11 +93,18 @@ class Simulation:
 
     def note_error(self, record: logging.LogRecord) -> None:
         """Note an error in the log. After a kill, note only errors of this package, because Scrapy's
-        queue on disk may be broken."""
+        queue on disk may be broken. That nothing was crawled is no error of the crawl."""
+        if record.getMessage().startswith("Nothing was crawled"):
+            return
         text = logging.Formatter().format(record)  # with the traceback
         is_ours = "scrapy_rep" in text and not any(module in text for module in ("squeues", "queuelib"))
         if is_ours or not any(self.of("killed")):
             self.errors.append(f"at {seconds():.3f} the log has: {text[-1000:]}")
+
+    def idle(self, spider: Any) -> None:
+        """The crawl has nothing to do."""
+        spider.note("idle")
+        spider.feed()
 
     def of(self, *whats: str) -> Iterator[tuple[float, str, str, Any, str]]:
         return (event for event in self.events if event[2] in whats)
@@ -125,7 +136,7 @@ class Simulation:
             **self.case["settings"],
         }
         crawler = member.context.run(Crawler, SimSpider, settings)
-        crawler.signals.connect(lambda: self.note(run, "idle"), signals.spider_idle, weak=False)
+        crawler.signals.connect(self.idle, signals.spider_idle)
         crawling = member.context.run(asyncio.ensure_future, crawler.crawl_async(run, self))
         await asyncio.wait([crawling], timeout=stop[1] if stop else None)
         if not crawling.done() and stop is not None and stop[0] == "kill":
@@ -153,8 +164,17 @@ class SimSpider(Spider):
         self.note = partial(simulation.note, run)
         self.plan = simulation.crawlers[run[0]]
         self.plans = {number: each for number, each in enumerate(self.plan["requests"]) if each is not None}
+        self.fed = list(self.plans) if self.plan.get("fed") else []
+
+    def feed(self) -> None:
+        """Get the next request, if this is a spider that gets its requests when it is idle."""
+        if self.fed:
+            self.crawler.engine.crawl(self.request(self.fed.pop()))
+            raise DontCloseSpider
 
     async def start(self) -> AsyncIterator[Request]:
+        if self.plan.get("fed"):
+            return
         for at, number in sorted((each["at"], n) for n, each in self.plans.items() if "after" not in each):
             await asyncio.sleep(max(at - seconds(), 0.0))
             while self.plan.get("lazy") and self.crawler.engine.needs_backout():

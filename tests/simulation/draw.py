@@ -33,7 +33,7 @@ AWARE = "scrapy.pqueues.DownloaderAwarePriorityQueue"
 SETTINGS: dict[str, list[Any]] = {
     "CONCURRENT_REQUESTS": [1, 4, 16, 16],
     "CONCURRENT_REQUESTS_PER_DOMAIN": [1, 8, 8],
-    "REP_FETCH_CONCURRENCY": [1, 2, 8, 64, 64],
+    "REP_FETCH_CONCURRENCY": [0, 1, 2, 8, 64, 64],
     "REP_FETCH_TIMEOUT": [5.0, 30.0, 30.0],
     "REP_FETCH_RETRIES": [0, 1, 1, 2],
     "REP_UNREACHABLE_WAIT": [0.0, 3.0, 12.0, 30.0, 30.0],
@@ -211,8 +211,42 @@ def proxies(draw: Draw) -> Case:
     for each in requests:
         if draw.chance(0.8):
             each["proxy"] = draw.choice(list(ways))
-    settings = draw.settings(REP_FETCH_CONCURRENCY=[8, 64])  # so that no request waits for its turn
+    # So that no request waits for its place.
+    settings = draw.settings(REP_FETCH_CONCURRENCY=[8, 64], CONCURRENT_REQUESTS=[16])
     return draw.case(origins, settings, crawler(requests), proxies=ways)
+
+
+def limited(draw: Draw) -> Case:
+    """Many origins behind a proxy, or of one server, that allows a few connections."""
+    delays = {"robots_delay": [0.01, 0.4], "page_delay": [0.01, 0.4]}
+    origins = {named(n): draw.origin([0.0, draw.rules()], **delays) for n in range(draw.pick(6, 12, 40))}
+    requests = draw.requests(list(origins), draw.pick(1, 3), 0.0, draw.pick(0.0, 0.3))
+    has_proxy = draw.chance(0.5)
+    for each in requests if has_proxy else ():
+        each["proxy"] = named(0, "proxy")
+    settings = draw.settings(CONCURRENT_REQUESTS=[1, 2, 4], REP_FETCH_CONCURRENCY=[0, 64] if has_proxy else [0])
+    return draw.case(origins, settings, crawler(requests))
+
+
+def fed(draw: Draw) -> Case:
+    """A spider that gets its URLs one by one, each when it is idle. Some sites are in an outage."""
+    sick = [{"fail": "reset"}, {"fail": "dns"}, {"status": 503}, {"fail": "hang"}]
+    names = [named(n) for n in range(draw.pick(4, 12))]
+    origins = {name: draw.origin([0.0, draw.pick(draw.rules(), draw.rules(), *sick)]) for name in names}
+    requests = draw.requests(names, draw.pick(1, 2))
+    settings = draw.settings(REP_UNREACHABLE_WAIT=[12.0, 30.0], REP_WAITING_MAX=[1_000], REP_MEMORY_OCTETS=[2**26])
+    return draw.case(origins, settings, crawler(requests, fed=True))
+
+
+def names(draw: Draw) -> Case:
+    """Many names whose look-ups take long and find no address, and healthy sites behind them."""
+    slow = [named(n, "slow") for n in range(draw.pick(60, 90))]
+    origins = {name: draw.origin([0.0, {"fail": "dns"}], look_up=6.0, has_no_address=True) for name in slow}
+    healthy = [named(n) for n in range(draw.pick(3, 10))]
+    origins |= {name: draw.origin([0.0, draw.rules()], look_up=0.01, has_no_address=False) for name in healthy}
+    requests = draw.requests(slow, 1) + draw.requests(healthy, 1)
+    settings = draw.settings(REP_FETCH_TIMEOUT=[30.0], REP_FETCH_CONCURRENCY=[64], REP_WAITING_MAX=[1_000])
+    return draw.case(origins, settings, crawler(requests))
 
 
 def broken(draw: Draw) -> Case:
@@ -248,7 +282,7 @@ def stopped(draw: Draw) -> Case:
 
 KINDS: tuple[Callable[[Draw], Case], ...] = (
     *(broad, dead, queue, queue, hub, fleet, resumed, outage),
-    *(proxies, broken, media, stopped),
+    *(proxies, limited, fed, names, broken, media, stopped),
 )
 
 

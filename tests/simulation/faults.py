@@ -22,11 +22,11 @@ from store import SimStorage
 from virtual_time import seconds
 
 from scrapy_rep.fetching.download import Fetcher
+from scrapy_rep.fetching.places import Connections, Places
 from scrapy_rep.fetching.single_flight import SingleFlight
-from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.protocol import entry, lifecycle, outage
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
-from scrapy_rep.scrapy_internals import engine_state
+from scrapy_rep.scrapy_internals import engine_state, name_lookups
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.waiting.at_scheduler import SchedulerDoor
 
@@ -50,24 +50,42 @@ def fault(owner: Any, name: str) -> Callable[[Original], Original]:
     return register
 
 
-@fault(FetchTurns, "__init__")
-def turns_as_a_stack(original: Original, turns: Any, *args: Any, **kwargs: Any) -> None:
-    """The newest of the fetches that wait for a turn goes first."""
-    original(turns, *args, **kwargs)
-    turns._arrivals = count(0, -1)
+@fault(Places, "__init__")
+def places_as_a_stack(original: Original, places: Any, *args: Any, **kwargs: Any) -> None:
+    """The newest of the requests that wait for a place goes first."""
+    original(places, *args, **kwargs)
+    places._arrivals = count(0, -1)
 
 
-@fault(FetchTurns, "_next")
-def known_origins_wait_behind_new_ones(original: Original, turns: Any) -> Any:
-    """A retry or a later round has its turn only when no first request waits."""
-    waiting = [(turn.was_requested_before, *place, turn) for *place, turn in turns._line if not turn.given.called]
-    return min(waiting)[-1] if waiting else None
+@fault(Places, "_next")
+def known_origins_wait_behind_new_ones(original: Original, places: Any) -> Any:
+    """A retry or a later round has its place only when no first request waits."""
+    waiting = min(places._line, key=lambda each: (not each[2], *each[:2]))
+    places._line.remove(waiting)
+    return waiting[-1]
 
 
-@fault(FetchTurns, "can_start_another")
-def one_origin_at_a_time(original: Original, turns: Any) -> bool:
-    """The door takes no request from the queue while the first fetch of an origin begins or waits for its turn."""
-    return not turns._starting
+@fault(Places, "_slow")
+def slow_requests_keep_their_places(original: Original, *args: Any) -> None:
+    """A host that never answers holds its place until the time-out."""
+
+
+@fault(Connections, "places_for")
+def proxies_without_a_limit(original: Original, connections: Any, *, is_robots_txt: bool, has_proxy: bool) -> Any:
+    """A robots.txt through a proxy counts as one without a proxy."""
+    return original(connections, is_robots_txt=is_robots_txt, has_proxy=has_proxy and not is_robots_txt)
+
+
+@fault(Connections, "places_for")
+def pages_that_do_not_count(original: Original, connections: Any, *, is_robots_txt: bool, has_proxy: bool) -> Any:
+    """Robots.txt files have CONCURRENT_REQUESTS places for themselves."""
+    return original(connections, is_robots_txt=is_robots_txt, has_proxy=has_proxy) if is_robots_txt else None
+
+
+@fault(Connections, "can_start_another")
+def one_origin_at_a_time(original: Original, connections: Any) -> bool:
+    """The door takes no request from the queue while the first fetch of an origin begins or waits for its place."""
+    return not connections._starting
 
 
 @fault(Fetcher, "fetch")
@@ -92,7 +110,13 @@ async def fetch_that_never_ends(original: Original, *args: Any) -> Any:
 @fault(Fetcher, "_failure")
 def late_time_outs_are_believed(original: Original, *args: Any) -> Any:
     """A time-out that is noticed too late counts like any other."""
-    return replace(original(*args), noticed_late=False)
+    return replace(original(*args), proves_nothing=False)
+
+
+@fault(name_lookups, "do_look_ups_wait")
+def look_ups_are_not_noticed(original: Original) -> bool:
+    """A time-out while look-ups of names wait for a thread counts like any other."""
+    return False
 
 
 @fault(SingleFlight, "also_waits")
@@ -171,6 +195,17 @@ def request_handed_out_twice(original: Original, door: Any) -> Any:
 def waiting_requests_are_not_pending(original: Original, door: Any) -> Any:
     """The engine is not told of the requests at the door, so the spider may become idle too early."""
     return door._scheduler.has_pending_requests()
+
+
+@fault(SchedulerDoor, "has_pending_requests")
+def a_pause_keeps_the_spider_busy(original: Original, door: Any) -> Any:
+    """The spider is not idle while requests wait between two rounds."""
+    return bool(door._here) or original(door)
+
+
+@fault(SchedulerDoor, "_keep_open")
+def the_crawl_closes_during_a_pause(original: Original, *args: Any, **kwargs: Any) -> None:
+    """The crawl ends while requests wait between two rounds."""
 
 
 @fault(SchedulerDoor, "_choose_or_back_out")

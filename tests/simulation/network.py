@@ -10,6 +10,8 @@ what the server answers from which second on. An answer is a dict:
     {"gate": {...}}                      this answer for a new token, 403 for a used one
     {"agents": {"otherbot": {...}, "": {...}}}     the answer for the first name that is in the User-Agent
 
+`"look_up": 6.0` in the plan of an origin: how many seconds a look-up of its name takes. All look-ups share ten threads.
+
 `"delay": [0.1, 0.5]` in an answer replaces the server's own delay. A broken proxy, or the broken network of a crawler,
 answers in place of every server.
 """
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextvars import Context
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
@@ -62,6 +65,26 @@ class Exchange:
     headers: dict[str, str] = field(default_factory=dict)
     body: str = ""
     failure: str = ""
+    has_looked_up: bool = False
+
+
+class Threads:
+    """Ten threads that look names up, as a reactor or an event loop has them. They are of no crawler."""
+
+    def __init__(self) -> None:
+        self.free = asyncio.Semaphore(10)
+        self.number_waiting = 0
+        self.under_way: dict[str, asyncio.Task[None]] = {}
+        """The look-ups by name, and those that have found an address. Each goes on although nobody waits for it."""
+
+    def qsize(self) -> int:
+        return self.number_waiting
+
+    async def look_up(self, length: float) -> None:
+        self.number_waiting += 1
+        async with self.free:
+            self.number_waiting -= 1
+            await asyncio.sleep(length)
 
 
 class Server:
@@ -126,6 +149,8 @@ class Handler(BaseDownloadHandler):
         if server is None:
             answer = {"fail": "dns"}
         elif not answer:
+            if server.plan.get("look_up"):
+                await self.look_up(server, exchange)
             answer, delay = server.answer(request.url, exchange.agent)
         fail = answer.get("fail")
         delay = NEVER if fail == "hang" else delay
@@ -147,6 +172,21 @@ class Handler(BaseDownloadHandler):
             ip_address=ADDRESS,
             encoding="utf-8",
         )
+
+    async def look_up(self, server: Server, exchange: Exchange) -> None:
+        """Wait for the address of the server's name."""
+        spider: Any = self.crawler.spider
+        threads, length = spider.simulation.threads, server.plan["look_up"]
+        task = threads.under_way.get(server.origin)
+        if task is None:
+            task = threads.under_way[server.origin] = Context().run(asyncio.ensure_future, threads.look_up(length))
+        exchange.has_looked_up = True
+        try:
+            await asyncio.wait_for(asyncio.shield(task), exchange.timeout)
+        except asyncio.TimeoutError:
+            raise DownloadTimeoutError(f"no answer within {exchange.timeout:g} s") from None
+        if server.plan["has_no_address"]:  # so the next request looks the name up again
+            threads.under_way.pop(server.origin, None)
 
     async def close(self) -> None:
         """Close the connections, as Scrapy's handlers do."""

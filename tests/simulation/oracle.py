@@ -122,6 +122,7 @@ def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: boo
             is_due &= this.retries < max_retries * len(this.hops) and (this.is_first or gap < RETRY_GAP)
             is_by_another = is_new_way and bool(last.proxy) and this.is_unanswered and gap < AT_ONCE
             was_late = this.has_timed_out and last.ended - last.began > last.timeout + LATE
+            was_late |= this.has_timed_out and last.has_looked_up
             if exchange.url == last.url and (is_due or is_by_another or was_late):
                 this.hops[-1] = exchange
                 this.retries += not is_by_another
@@ -171,7 +172,7 @@ def view(rounds: list[Round], now: float, days: float) -> tuple[Access, str] | N
         if not each.failures:
             answer, since, last_failure = each, -NEVER, -NEVER
         else:
-            since, last_failure = since if each.ended - last_failure < UNSEEN else each.ended, each.ended
+            since, last_failure = since if each.ended - last_failure < UNSEEN else each.began, each.ended
     if answer is not None and now < answer.fresh_until:
         return answer.access, answer.body
     if now - last_failure >= UNSEEN:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
-from itertools import chain, pairwise, product
+from itertools import accumulate, chain, pairwise, product
 
 from crawl import Simulation, TrackedRequest
 from network import origin_of
@@ -22,7 +22,7 @@ from scrapy_rep.settings import RepSettings
 
 MOMENT = 0.1  # seconds between an answer and the decisions that follow from it, at most
 STORING = 0.3  # seconds until other crawlers find an answer in the store, at most: three calls of the slowest store
-SLOW = 0.5  # seconds after which a fetch does not count against REP_FETCH_CONCURRENCY
+SLOW = 0.5  # seconds after which a fetch does not count, unless it has a proxy
 SLACK = 2.5  # seconds of tolerance: one for the pause before a retry, the rest for turns
 
 
@@ -40,6 +40,7 @@ class Observations:
         settings = Settings(self.case["settings"])
         self.limits = settings.getint("CONCURRENT_REQUESTS"), settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
         self.rep = RepSettings.read(settings)
+        self.fetches_at_a_time = self.rep.fetch_concurrency or self.limits[0]
         self.crawlers = simulation.crawlers
         self.requests = list(simulation.requests.values())
         self.eager = [request for request in self.requests if self.is_eager(request.run)]
@@ -118,13 +119,25 @@ class Observations:
     def longest_turn(self, key: Key) -> float:
         """How many seconds a request for an origin's robots.txt may wait for its turn.
 
-        In each half second, REP_FETCH_CONCURRENCY requests for a robots.txt begin. At most these go before it: the
-        requests that pages of a higher priority need, 2 * REP_FETCH_CONCURRENCY older first requests, and
-        2 * REP_FETCH_CONCURRENCY retries or later rounds.
+        In each half second, REP_FETCH_CONCURRENCY requests for a robots.txt begin (of 0: CONCURRENT_REQUESTS, pages
+        included). At most these go before it: the requests that pages of a higher priority need, twice as many older
+        first requests, and twice as many retries or later rounds.
         """
         lowest = min(self.priorities.get(key, [0]))
         urgent = sum(max(each) > lowest for (run, _), each in self.priorities.items() if run == key[0])
-        return (4 + self.hops * urgent / self.rep.fetch_concurrency) * SLOW + SLACK
+        return (4 + self.hops * urgent / self.fetches_at_a_time) * SLOW + SLACK
+
+    def is_between_rounds(self, request: TrackedRequest, moment: float) -> bool:
+        """Whether the request waits between two rounds of an outage."""
+        began = [each for each in self.rounds if each.origin == request.key[1] and each.began <= moment]
+        own = [each for each in began if each.run == request.run]
+        waits = request.taken <= moment < min(request.entered, request.ended)
+        has_failed = any(each.failures for each in (began if self.store else own[-1:]))
+        return waits and has_failed and all(each.ended <= moment for each in own)
+
+    def has_slow_name(self, origin: str) -> bool:
+        """Whether look-ups of the name take long. A time-out meanwhile proves nothing; the oracle does not see that."""
+        return bool(self.case["origins"].get(origin, {}).get("has_no_address"))
 
     def last_round(self, key: Key) -> float:
         """When the last round of the run's latest failed fetch is due (REP_UNREACHABLE_WAIT). 0 if no fetch failed."""
@@ -189,12 +202,28 @@ def the_crawl_ends_without_errors(seen: Observations) -> Iterator[str]:
 
 
 def not_idle_too_early(seen: Observations) -> Iterator[str]:
-    """`spider_idle` is not sent while requests are pending: a user's second phase would begin too early."""
-    pending: Counter[str] = Counter()
-    for at, run, what, *_ in seen.simulation.events:
-        pending[run] += (what == "asked") - (what == "ended")
-        if what == "idle" and pending[run] > 0 and not seen.crawlers[run[0]].get("jobdir"):
-            yield f"at {at:.3f} spider_idle was sent in {run} while {pending[run]} requests were pending"
+    """`spider_idle` is not sent while requests are pending: a user's second phase would begin too early. Requests that
+    wait between two rounds of an outage are left out."""
+    pending: dict[str, set[TrackedRequest]] = defaultdict(set)
+    for at, run, what, number, _ in seen.simulation.events:
+        if what in {"asked", "ended"}:
+            request = seen.simulation.requests[run, number]
+            (pending[run].add if what == "asked" else pending[run].discard)(request)
+        elif what == "idle" and seen.is_eager(run):
+            busy = [str(each) for each in pending[run] if not seen.is_between_rounds(each, at)]
+            if busy:
+                yield f"at {at:.3f} spider_idle was sent in {run} while {len(busy)} requests were pending: {busy[0]}"
+
+
+def a_spider_that_is_fed_has_work(seen: Observations) -> Iterator[str]:
+    """A spider that is fed when it is idle is never without work for longer than one fetch."""
+    for name in (name for name, plan in seen.crawlers.items() if plan.get("fed")):
+        asked = [request.asked for request in seen.requests if request.run[0] == name]
+        last = min(asked, default=0.0)
+        for begin, end in sorted((each.began, each.ended) for each in seen.simulation.exchanges):
+            if begin - last > SLACK and begin <= max(asked):
+                yield f"{name} had nothing to do from {last:.3f} to {begin:.3f}, and had more URLs to get"
+            last = max(last, end)
 
 
 def first_fetches_do_not_wait_for_later_ones(seen: Observations) -> Iterator[str]:
@@ -210,7 +239,7 @@ def first_fetches_do_not_wait_for_later_ones(seen: Observations) -> Iterator[str
 
 def nothing_ready_waits_while_there_is_room(seen: Observations) -> Iterator[str]:
     """A request whose robots.txt is known goes on while the downloader and its slot have room."""
-    for request in seen.eager:
+    for request in (request for request in seen.eager if not seen.has_slow_name(request.key[1])):
         until = min(request.entered, seen.simulation.ended_at)
         known = [(each, each.ended) for each in seen.own[request.key]]
         if seen.is_quiet_fleet:  # a crawler looks for answers of others once a second, and not during its backoff
@@ -237,7 +266,7 @@ def dead_origins_take_no_place(seen: Observations) -> Iterator[str]:
 
 def the_queue_moves(seen: Observations) -> Iterator[str]:
     """While the downloader has room, requests leave the queue: REP_FETCH_CONCURRENCY new origins in half a second."""
-    turns = len(seen.case["origins"]) * seen.hops / seen.rep.fetch_concurrency
+    turns = len(seen.case["origins"]) * seen.hops / seen.fetches_at_a_time
     for request in seen.eager:
         if request.queued < NEVER and request.taken < NEVER and seen.rep.waiting_max > 0:
             room = seen.seconds_with_room(request, request.queued, request.taken)
@@ -267,7 +296,8 @@ def rounds_come_in_time(seen: Observations) -> Iterator[str]:
     arrival, like a first request."""
     for before, after in chain.from_iterable(map(pairwise, seen.fetches.values())):
         late = after.began - max(before.due, before.ended) - seen.stopped
-        if seen.is_eager(after.run) and not seen.store and late > seen.longest_turn(after.key):
+        is_seen = seen.is_eager(after.run) and not seen.store and not seen.has_slow_name(after.origin)
+        if is_seen and late > seen.longest_turn(after.key):
             yield f"{after.run}'s round for {after.origin} at {after.began:.3f} was {late:.1f} s late"
 
 
@@ -288,6 +318,25 @@ def healthy_origins_are_not_refused(seen: Observations) -> Iterator[str]:
 
 
 # Cost.
+
+
+def connections_are_limited(seen: Observations) -> Iterator[str]:
+    """Through proxies, there are CONCURRENT_REQUESTS connections at a time. If no robots.txt comes on top, there are as
+    many for pages and robots.txt files that are not slow."""
+    edges: dict[tuple[str, str], list[tuple[float, int]]] = defaultdict(list)
+    for each in seen.simulation.exchanges:
+        if each.proxy:
+            edges[each.run, "through proxies"] += [(each.began, 1), (each.ended, -1)]
+        if not seen.rep.fetch_concurrency:
+            is_slow_later = each.is_robots and not each.proxy
+            edges[each.run, ""] += [
+                (each.began, 1),
+                (min(each.ended, each.began + SLOW - MOMENT) if is_slow_later else each.ended, -1),
+            ]
+    for (run, what), of_run in edges.items():
+        most = max(accumulate(step for _, step in sorted(of_run)), default=0)
+        if most > seen.limits[0]:
+            yield f"{run} had {most} connections at a time {what}, and may have {seen.limits[0]}"
 
 
 def one_fetch_an_origin_at_a_time(seen: Observations) -> Iterator[str]:
@@ -318,6 +367,8 @@ def backoffs_are_kept(seen: Observations) -> Iterator[str]:
         early = before.due - after.began
         if before.is_of_proxy and after.fetch != before.fetch:
             continue
+        if seen.has_slow_name(before.origin):
+            continue
         if before.failures and early > MOMENT and not seen.is_cut_off(before, after.began):
             yield f"{after.run} fetched {after.origin} {early:.1f} s too early after failure {before.failures}"
 
@@ -335,7 +386,7 @@ def few_requests_wait_outside_a_queue_on_disk(seen: Observations) -> Iterator[st
 
 
 def a_lazy_start_is_lazy(seen: Observations) -> Iterator[str]:
-    limit = seen.limits[0] + 2 * seen.rep.fetch_concurrency + 1
+    limit = seen.limits[0] + 2 * seen.fetches_at_a_time + 1
     ahead: Counter[str] = Counter()
     for at, run, what, *_ in seen.simulation.of("asked", "ended"):
         ahead[run] += 1 if what == "asked" else -1

@@ -19,7 +19,9 @@ from processes import PythonProcess, run_python, until
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler, CrawlerRunner
+from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
@@ -54,9 +56,7 @@ async def test_the_addon_replaces_scrapys_middleware_however_it_is_listed(web: W
 
 @pytest.mark.parametrize("obey", [{"ROBOTSTXT_OBEY": True}, {}], ids=str)
 @pytest.mark.parametrize("key", [BUILTIN, RobotsTxtMiddleware], ids=["path", "class"])
-@pytest.mark.parametrize(
-    ("where", "place"), [("project", "the project's settings"), ("spider", "the spider's custom_settings")]
-)
+@pytest.mark.parametrize(("where", "place"), [("project", "the project settings"), ("spider", "the spider settings")])
 @ensureDeferred
 async def test_a_warning_says_that_none_does_not_switch_robots_txt_off(
     web: Web, where: str, place: str, key: Any, obey: dict[str, Any]
@@ -67,7 +67,37 @@ async def test_a_warning_says_that_none_does_not_switch_robots_txt_off(
     assert list(result.refused) == [site.url("/")]
     (warning,) = result.messages()
     assert warning.startswith(f"DOWNLOADER_MIDDLEWARES (in {place}) switches RobotsTxtMiddleware off, but")
+    assert "scrapy-rep obeys robots.txt" in warning
     assert "ROBOTSTXT_OBEY = False" in warning
+
+
+class OwnRepMiddleware(RepMiddleware):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("orders", "settings", "is_told"),
+    [
+        ({"scrapy_rep.RepMiddleware": None}, {}, True),
+        ({"scrapy_rep.middleware.RepMiddleware": None, BUILTIN: None}, {"ROBOTSTXT_OBEY": True}, True),
+        ({RepMiddleware: None}, {}, True),
+        ({RepMiddleware: None}, {"ROBOTSTXT_OBEY": False}, False),
+        ({RepMiddleware: None, OwnRepMiddleware: 100}, {}, False),
+    ],
+    ids=["path", "module", "class", "not-obeying", "own-subclass"],
+)
+@ensureDeferred
+async def test_a_warning_says_that_none_switches_ours_off(
+    web: Web, orders: dict[Any, Any], settings: dict[str, Any], is_told: bool
+) -> None:
+    site = web.robots(NOTHING)
+    result = await crawl(site.url("/"), settings={"DOWNLOADER_MIDDLEWARES": orders, **settings})
+    assert bool(result.refused) is (OwnRepMiddleware in orders)
+    said = (
+        "RepMiddleware off, but ROBOTSTXT_OBEY is True: scrapy-rep does not obey robots.txt. To crawl without"
+        " robots.txt, set ROBOTSTXT_OBEY = False there. Otherwise remove the entry"
+    )
+    assert [message.partition(" switches ")[2] for message in result.messages()] == is_told * [said]
 
 
 @pytest.mark.parametrize(
@@ -91,6 +121,10 @@ class OwnGuard:
         pass
 
 
+class OwnOffsite(OffsiteMiddleware):
+    pass
+
+
 class OnlyLooks:
     def process_response(self, request: Request, response: Response) -> Response:
         return response
@@ -102,16 +136,18 @@ class OnlyLooks:
         ({OwnGuard: 50, OnlyLooks: 60}, {}, ["OwnGuard"]),
         ({OwnGuard: 50}, {"REP_WAITING_MAX": 0}, []),
         ({OwnGuard: 100}, {}, []),
+        ({OwnOffsite: 50, OffsiteMiddleware: 60}, {}, []),
+        ({HttpCacheMiddleware: 50}, {"HTTPCACHE_ENABLED": True}, ["HttpCacheMiddleware"]),
         ({OnlyLooks: 1}, {}, []),
         ({}, {}, []),
     ],
-    ids=["guard", "waits-in-the-downloader", "same-order", "responses-only", "none"],
+    ids=["guard", "waits-in-the-downloader", "same-order", "offsite", "cache", "responses-only", "none"],
 )
 @ensureDeferred
 async def test_middlewares_that_see_requests_after_the_wait_are_named(
-    web: Web, orders: dict[Any, int], settings: dict[str, Any], named: list[str]
+    web: Web, tmp_path: Path, orders: dict[Any, int], settings: dict[str, Any], named: list[str]
 ) -> None:
-    settings = {**settings, "DOWNLOADER_MIDDLEWARES": orders}
+    settings = {**settings, "DOWNLOADER_MIDDLEWARES": orders, "HTTPCACHE_DIR": str(tmp_path)}
     result = await crawl(web.robots(NOTHING).url("/"), settings=settings)
     said = [m for m in result.messages(logging.INFO, "scrapy_rep") if "request_scheduled" in m]
     assert [m.partition(":")[0] for m in said] == named
@@ -355,7 +391,7 @@ WRONG: dict[str, list[Any]] = {
     "REP_MAX_REDIRECTS": [4, "none"],
     "REP_FETCH_TIMEOUT": [0, -1, "soon", float("nan"), float("inf"), True],
     "REP_FETCH_RETRIES": [-1, "a few", 0.5],
-    "REP_FETCH_CONCURRENCY": [0, "many"],
+    "REP_FETCH_CONCURRENCY": [-1, "many"],
     "REP_WAITING_MAX": [-1, 0.5],
     "REP_UNREACHABLE_WAIT": [-1, "a while", float("nan")],
     "REP_REDIRECT_PRIVATE": ["perhaps", 2, []],
@@ -495,14 +531,18 @@ async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> N
         ("REP_STORAGES", "{own: x}", """(text has to be JSON, such as '{"own": "package.module.OwnStorage"}')"""),
         ("REP_PURPOSES", '["search"', """(text has to be JSON, such as '["one", "two"]')"""),
         ("REP_MEMORY_OCTETS", 64, "set it to a whole number of bytes, at least 1,738"),
-        ("ROBOTSTXT_OBEY", "maybe", "set it to True or False"),
+        ("ROBOTSTXT_OBEY", "no", "set it to True or False"),
     ],
 )
 @ensureDeferred
-async def test_the_error_names_the_wrong_part_of_a_value(name: str, value: Any, said: str) -> None:
+async def test_the_error_names_the_wrong_part_of_a_value(
+    name: str, value: Any, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(ValueError, match=f"^{name} is ") as error:
         await crawl(settings={name: value})
     assert said in str(error.value)
+    critical = [record.getMessage() for record in caplog.records if record.levelno == logging.CRITICAL]
+    assert critical == [f"The crawl does not start: {error.value}"]
 
 
 @pytest.mark.parametrize(
@@ -522,6 +562,8 @@ async def test_the_error_names_the_wrong_part_of_a_value(name: str, value: Any, 
         ("ROBOTS_OBEY", "ROBOTSTXT_OBEY"),
         ("ROBOTS_TXT_OBEY", "ROBOTSTXT_OBEY"),
         ("ROBOTSTXTOBEY", "ROBOTSTXT_OBEY"),
+        ("ROBOTSTXT_EXEMPT", "REP_EXEMPT"),
+        ("ROBOTSTXT_CRAWL_DELAY", "REP_CRAWL_DELAY_MAX"),
     ],
 )
 @ensureDeferred
@@ -531,7 +573,7 @@ async def test_a_misspelt_name_logs_a_warning(web: Web, name: str, suggested: st
     assert warning == f"{name} is no setting of scrapy-rep and has no effect; did you mean {suggested}?"
 
 
-@pytest.mark.parametrize("name", ["ROBOTS_TABLE", "ROBOTSTXT_PARSERS_OF_OUR_OWN", "OBEY_ROBOTSTXT"])
+@pytest.mark.parametrize("name", ["ROBOTS_TABLE", "ROBOTS_STORAGE", "ROBOTSTXT_OF_OUR_STORAGE", "OBEY_ROBOTSTXT"])
 @ensureDeferred
 async def test_a_name_of_the_projects_own_logs_nothing(name: str) -> None:
     assert (await crawl(settings={name: 3})).messages() == []
@@ -544,6 +586,8 @@ async def test_a_name_of_the_projects_own_logs_nothing(name: str) -> None:
         ("dont_obey_robots_txt", "dont_obey_robotstxt"),
         ("robots_user_agent", "robotstxt_user_agent"),
         ("robotstxt_useragent", "robotstxt_user_agent"),
+        ("robotstxt_obey", "dont_obey_robotstxt"),
+        ("ignore_robots", "dont_obey_robotstxt"),
         ("robots", None),
         ("our_robots", None),
         # With REP_PURPOSES, spiders copy this key from the meta of responses.
@@ -563,11 +607,73 @@ async def test_a_misspelt_meta_key_logs_one_warning(web: Web, key: str, meant: s
     )
 
 
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize("name", ["robotstxt_obey", "ignore_robots", "dont_obey_robotstxt"])
 @ensureDeferred
-async def test_the_error_about_a_middleware_in_addons_names_the_addon() -> None:
-    for path in ("scrapy_rep.RepMiddleware", RepMiddleware):
-        with pytest.raises(ValueError, match=r"^ADDONS has RepMiddleware.*; set it to {'scrapy_rep.Addon': 500}"):
-            await crawl(robots={"ADDONS": {path: 500}})
+async def test_a_warning_says_that_an_attribute_of_the_spider_has_no_effect(web: Web, name: str, value: bool) -> None:
+    result = await crawl(web.robots(NOTHING).url("/"), spider=type("Own", (CrawlSpider,), {name: value}))
+    assert len(result.refused) == 1
+    assert result.messages() == [
+        f"The spider's attribute {name} has no effect; set ROBOTSTXT_OBEY in its custom_settings"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "listed", "said"),
+    [
+        ("ADDONS", RepMiddleware, "RepMiddleware is neither an add-on nor an extension; set ADDONS to "),
+        ("ADDONS", "scrapy_rep.RepMiddleware", "RepMiddleware is neither an add-on nor an extension; set ADDONS to "),
+        ("EXTENSIONS", "scrapy_rep.RepMiddleware", "RepMiddleware is neither an add-on nor an extension; set ADDONS"),
+        ("EXTENSIONS", "scrapy_rep.Addon", "Addon belongs in no setting but ADDONS; set it to "),
+        ("DOWNLOADER_MIDDLEWARES", scrapy_rep.Addon, "Addon belongs in no setting but ADDONS; set it to "),
+    ],
+)
+@ensureDeferred
+async def test_a_component_in_the_wrong_setting_stops_the_start(
+    setting: str, listed: Any, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ValueError, match=f"^{said}.*{{'scrapy_rep.Addon': 500}}$") as error:
+        await crawl(robots={setting: {listed: 500}})
+    assert f"The crawl does not start: {error.value}" in caplog.messages
+
+
+@ensureDeferred
+async def test_the_addon_in_extensions_too_does_no_harm(web: Web) -> None:
+    result = await crawl(web.robots(NOTHING).url("/"), settings={"EXTENSIONS": {"scrapy_rep.Addon": 500}})
+    assert (len(result.refused), result.messages()) == (1, [])
+
+
+IMPORTS_REACTOR = """
+from twisted.internet import reactor
+
+class Own:
+    def process_request(self, request):
+        request.headers["Own"] = type(reactor).__name__
+"""
+
+
+@pytest.mark.parametrize("also", [{}, {COMPRESSION: 810}, {BUILTIN: 543}, {BUILTIN: None}], ids=str)
+def test_modules_of_middlewares_are_imported_after_the_reactor_is_installed(
+    web: Web, tmp_path: Path, also: dict[str, Any]
+) -> None:
+    (tmp_path / "own.py").write_text(IMPORTS_REACTOR)
+    site = web.robots(RULES)
+    orders = {"own.Own": 543, **also}
+    (tmp_path / "script.py").write_text(f"""
+from scrapy import Spider
+from scrapy.crawler import CrawlerProcess
+
+class One(Spider):
+    name = "one"
+    start_urls = [{site.url("/page")!r}]
+    def parse(self, response):
+        print(response.request.headers["Own"].decode())
+
+process = CrawlerProcess({{**{BY_ADDON!r}, "DOWNLOADER_MIDDLEWARES": {orders!r}, "TELNETCONSOLE_ENABLED": False}})
+process.crawl(One)
+process.start()
+""")
+    assert run_python("script.py", cwd=tmp_path).stdout == "AsyncioSelectorReactor\n"
 
 
 @pytest.mark.parametrize("name", ["REP_NONSENSE", "REP_ENABLED", "REP_SIZE_MAX"])

@@ -26,6 +26,7 @@ from web import RULES, Web, answer, redirect
 
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes
+from scrapy_rep.protocol.outage import BACKOFFS
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import sleep
@@ -101,7 +102,8 @@ async def test_the_backoff_and_the_outages_beginning_outlive_the_crawl(web: Web,
     site, time = web.robots(DOWN), Time()
     settings = {"REP_STORAGE": address}
     asked, allowed = [], []
-    for seconds in (0.0, 4.9, 0.1, 9.9, 0.1, 10 * DAY, 10 * DAY, 10 * DAY):
+    first, second = BACKOFFS[:2]
+    for seconds in (0.0, first - 0.1, 0.1, second - 0.1, 0.1, 10 * DAY, 10 * DAY, 10 * DAY):
         time.now += seconds
         result = await crawl(site.url("/"), settings=settings, robots=with_clock(time))
         asked.append(len(site.robots_requests))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import Crawl, CrawlSpider, FollowsByItself, crawl
+from crawling import Crawl, CrawlSpider, FollowsByItself, crawl, refusal_by
 from installed_scrapy import DATA_LOSS
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
@@ -33,6 +33,10 @@ content-signal: /shop/ search=no
 """
 PURPOSES = {"REP_PURPOSES": ["train-ai", "search"]}
 REFUSE = {**PURPOSES, "REP_PURPOSES_REFUSE": True}
+
+
+def refused_by(place: str) -> str:
+    return refusal_by(VerdictReason.USAGE, purpose="train-ai", place=place)
 
 
 def for_use(verdict: Verdict) -> UsageVerdict:
@@ -122,8 +126,8 @@ async def test_listeners_and_spiders_can_ask_for_preferences(web: Web) -> None:
             noted.append((verdict.allowed, verdict.purpose, dict(verdict.usage)))
 
     def known(info: OriginInfo) -> None:
-        assert info.robots is not None
-        noted.append(dict(Usage.of(info.robots, site.url("/shop/1"), "NewsBot")))
+        assert info.policy.robots is not None
+        noted.append(dict(Usage.of(info.policy.robots, site.url("/shop/1"), "NewsBot")))
 
     def prepare(crawler: Crawler) -> None:
         crawler.signals.connect(known, signal=robots_known, weak=False)
@@ -204,7 +208,7 @@ async def test_noai_in_robots_tags_disallows_training(web: Web, page: dict[str, 
     assert meta["robots_usage_sources"] == {"search": in_file, "train-ai": source or in_file}
     refused = await crawl(site.url("/a"), settings={**settings, **REFUSE})
     where = "the page itself" if source and source.startswith("Meta") else "the header of the response"
-    expected = [f"Forbidden for the purpose 'train-ai' by {where} ({source})"] if source else []
+    expected = [refused_by(f"{where} ({source})")] if source else []
     assert [str(error) for error in refused.refused.values()] == expected
 
 
@@ -346,7 +350,7 @@ async def test_a_page_that_robots_txt_disallows_is_not_fetched(web: Web) -> None
     assert sorted(site.targets) == ["/", "/robots.txt"]
     error = result.refused[site.url("/art/1")]
     where = f"{site.robots_url}, line 4, group of '*': Content-Usage: /art/ train-ai=n"
-    assert str(error) == f"Forbidden for the purpose 'train-ai' by robots.txt ({where})"
+    assert str(error) == refused_by(f"robots.txt ({where})")
     verdict = for_use(error.verdict)
     assert (verdict.allowed, verdict.reason, verdict.rule, verdict.purpose) == (
         *(False, VerdictReason.USAGE, None, "train-ai"),
@@ -382,7 +386,7 @@ async def test_a_page_that_a_group_for_the_policy_token_disallows_is_not_fetched
     assert usage(result) == {"/open/1": {"train-ai": True}, "/": {}}
     (error,) = result.refused.values()
     where = f"{site.robots_url}, line 5, group of '__usage_ai-training': Disallow: /art/"
-    assert str(error) == f"Forbidden for the purpose 'train-ai' by robots.txt ({where})"
+    assert str(error) == refused_by(f"robots.txt ({where})")
     (evidence,) = told
     assert [evidence[key] for key in ("reason", "rule", "line", "group")] == [
         *("usage", "Disallow: /art/", 5, "__usage_ai-training"),
@@ -402,10 +406,7 @@ async def test_a_preference_before_the_first_user_agent_line_counts(web: Web) ->
     site = web.site({"/robots.txt": answer("content-signal: ai-train=no, search=yes\nuser-agent: *\nallow: /\n")})
     result = await crawl(site.url("/"), settings=REFUSE)
     (error,) = result.refused.values()
-    assert str(error) == (
-        f"Forbidden for the purpose 'train-ai' by robots.txt ({site.robots_url}, line 1:"
-        " Content-Signal: ai-train=no, search=yes)"
-    )
+    assert str(error) == refused_by(f"robots.txt ({site.robots_url}, line 1: Content-Signal: ai-train=no, search=yes)")
 
 
 @ensureDeferred
@@ -429,9 +430,7 @@ async def test_a_response_whose_header_disallows_does_not_reach_the_spider(web: 
     result = await crawl(site.url("/a"), site.url("/b"), settings=REFUSE)
     assert list(usage(result)) == ["/b"]
     error = result.refused[site.url("/a")]
-    assert str(error) == (
-        "Forbidden for the purpose 'train-ai' by the header of the response (Content-Usage: train-ai=n;why=?1)"
-    )
+    assert str(error) == refused_by("the header of the response (Content-Usage: train-ai=n;why=?1)")
     assert dict(for_use(error.verdict).usage) == {"train-ai": False, "search": True}
     assert result.stats["rep/dropped/usage"] == 1
     assert usage_stats(result) == {"train-ai/allowed": 1, "train-ai/disallowed": 1, "search/allowed": 2}
@@ -523,7 +522,7 @@ async def test_if_a_handler_follows_a_redirect_the_last_page_counts(web: Web, re
     assert usage(result) == ({} if refuse else {"/": {"train-ai": False, "search": True}})
     assert usage_stats(result) == {"train-ai/disallowed": 1, "search/allowed": 1}
     where = f"{other.robots_url}, line 4, group of '*': Content-Usage: /art/ train-ai=n"
-    refused = [f"Forbidden for the purpose 'train-ai' by robots.txt ({where})"] * refuse
+    refused = [refused_by(f"robots.txt ({where})")] * refuse
     assert list(map(str, result.refused.values())) == refused
 
 

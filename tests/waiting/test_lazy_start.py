@@ -16,7 +16,7 @@ from scrapy.http import Response
 from twisted.internet.defer import Deferred
 from web import RULES, Site, Web, answer
 
-from scrapy_rep.fetching import turns
+from scrapy_rep.fetching import places
 
 PAGES, FETCHES = 4, 4  # at a time
 MOST_AHEAD = PAGES + 2 * FETCHES
@@ -83,8 +83,7 @@ async def test_a_lazy_start_is_not_read_ahead(
     web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, urls: Any, settings: dict[str, Any]
 ) -> None:
     # Fetches soon count as slow, so others may begin.
-    monkeypatch.setattr(turns, "SLOW_AFTER_MAX", 0.05, raising=False)
-    monkeypatch.setattr(turns, "SLOW_AFTER", 0.05, raising=False)
+    monkeypatch.setattr(places, "SLOW_AFTER", 0.05)
     monkeypatch.chdir(tmp_path)  # the JOBDIR is in it
     requests = urls(web)
     result = await crawl(*requests, spider=Lazy, settings={**FEW, **settings})

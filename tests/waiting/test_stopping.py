@@ -10,7 +10,6 @@ import signal
 import sqlite3
 from collections import Counter
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -328,9 +327,8 @@ async def test_requests_that_do_not_come_from_the_scheduler_are_decided(web: Web
             assert self.crawler.engine is not None
             asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="enough"))  # noqa: RUF006
 
-    began = monotonic()
+    # If the stop waited, `faulthandler_timeout` would end the test.
     result = await crawl(Request(site.url("/")), spider=Downloads, settings={"REP_UNREACHABLE_WAIT": 600})
-    assert monotonic() - began < 15
     refused = "RobotsUnreachable"
     assert ends == {
         down.url("/"): refused,
@@ -492,16 +490,15 @@ class Stops(CrawlSpider):
 async def test_a_robots_txt_that_hangs_does_not_delay_the_stop(web: Web) -> None:
     site, hangs = web.robots(RULES), web.robots(HANGS)
     urls = [site.url("/0"), hangs.url("/"), site.url("/1")]
-    settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, "REP_FETCH_TIMEOUT": 60}
+    # If the stop waited for it, `faulthandler_timeout` would end the test.
+    settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, "REP_FETCH_TIMEOUT": 600, "DOWNLOAD_TIMEOUT": 600}
     limits: list[int] = []
 
     class NotesLimits(Stops):
         def closed(self, _reason: str) -> None:
             limits.extend(slot.concurrency for slot in self.crawler.engine.downloader.slots.values())
 
-    began = monotonic()
     result = await crawl(*urls, spider=NotesLimits, settings=settings)
-    assert monotonic() - began < 30
     assert limits == [1], "the limit of the slot is as before"
     assert list(result.pages) == [site.url("/0"), site.url("/1")]
     assert result.failed == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from web import RULES, Site, Web, answer, most_at_once, redirect
 
-from scrapy_rep.fetching import turns
+from scrapy_rep.fetching import places
+from scrapy_rep.scrapy_internals import scheduler_queues
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
 from scrapy_rep.signals import request_waited, robots_known
@@ -236,7 +238,7 @@ async def test_the_queue_on_disk_stays_correct_while_no_more_may_wait(web: Web, 
 @pytest.fixture
 def no_fetch_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine, fetches would count as slow, and more than the setting says would be under way."""
-    monkeypatch.setattr(turns, "SLOW_AFTER", 60.0)
+    monkeypatch.setattr(places, "SLOW_AFTER", 60.0)
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -296,7 +298,7 @@ async def test_no_more_requests_are_taken_from_the_queue_than_fetches_can_begin(
 async def test_pages_of_known_origins_go_on_while_no_fetch_can_begin(
     web: Web, monkeypatch: pytest.MonkeyPatch, bound: tuple[str, Any], concurrency: int, number: int
 ) -> None:
-    monkeypatch.setattr(turns, *bound)
+    monkeypatch.setattr(places, *bound)
     dead, healthy = [web.robots(DEAD) for _ in range(number)], web.robots(RULES)
 
     class AsksAtOnce(Releases):
@@ -581,3 +583,70 @@ async def test_requests_that_waited_do_not_exceed_the_limit_of_the_scraper(web: 
     result = await crawl(*urls, spider=Slow, settings=settings)
     assert len(result.pages) == 60
     assert max(result.ends) <= 5 + 4 + 1, "the responses that fill the scraper, and those under way"
+
+
+# The next site of the default queue.
+
+
+class AsksLater(CrawlSpider):
+    """Asks for all other pages in one callback when it has the first ones, so that the queue has all sites."""
+
+    later: list[str]
+
+    def parse(self, response: Response, **_: Any) -> Any:
+        super().parse(response)
+        if len(self.crawl.pages) == len(self.requests):
+            yield from map(self.prepared, self.later)
+
+
+@ensureDeferred
+async def test_no_site_waits_for_more_than_one_round_through_all_others(web: Web) -> None:
+    sites, rounds = [web.robots(RULES) for _ in range(6)], 8
+    later = [site.url(f"/{number}") for site in sites for number in range(rounds)]
+    settings = {**LONG, "CONCURRENT_REQUESTS": 1}
+    result = await crawl(*(site.url("/") for site in sites), spider=AsksLater, later=later, settings=settings)
+    assert result.pages.keys() >= set(later)
+    order = [url.rpartition("/")[0] for url in result.pages]
+    # Not the rounds before the queue has all sites, nor those after it has lost one.
+    all_queued = order[2 * len(sites) : -2 * len(sites)]
+    windows = [all_queued[start : start + len(sites)] for start in range(len(all_queued) - len(sites))]
+    assert [len(set(window)) for window in windows] == [len(sites)] * len(windows)
+
+
+class CountsLooks(dict[str, Slot]):
+    """Download slots that count how often one of them is looked up or walked past."""
+
+    looks = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.looks += 1
+        return super().__contains__(key)
+
+    def __iter__(self) -> Iterator[str]:
+        for key in super().__iter__():
+            self.looks += 1
+            yield key
+
+
+class CountingDownloader(SlotByOrigin):
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self.slots = CountsLooks()
+
+
+@pytest.mark.parametrize("fetches", [20, 1], ids=["rarely-at-the-limit", "always-at-the-limit"])
+@ensureDeferred
+async def test_the_choice_of_a_request_looks_at_few_sites_however_many_there_are(
+    web: Web, monkeypatch: pytest.MonkeyPatch, fetches: int
+) -> None:
+    monkeypatch.setattr(scheduler_queues, "LOOKS", 5)
+    settings = {"REP_FETCH_CONCURRENCY": fetches, "DOWNLOADER": CountingDownloader}
+    looks = []
+    for number in (50, 200):
+        urls = [web.robots(RULES).url("/") for _ in range(number)]
+        result = await crawl("data:,", spider=AsksLater, later=urls, settings=settings)
+        assert len(result.pages) == 1 + number
+        assert isinstance(result.downloader.slots, CountsLooks)
+        looks.append(result.downloader.slots.looks / number)
+    few, many = looks  # for each page
+    assert many < 2 * few

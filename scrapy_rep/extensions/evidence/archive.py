@@ -19,6 +19,7 @@ from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.signals import robots_known, robots_response
+from scrapy_rep.stats import ARCHIVE_ANSWERS, ARCHIVE_LOST
 
 if TYPE_CHECKING:
     from scrapy_rep.extensions.evidence.warc_file import WarcFile
@@ -60,10 +61,10 @@ class ArchiveWriter(Extension):
 
     def _answered(self, answer: Answer, request: Request, response: Response | None) -> None:
         if self._write(self._file.write_answer, answer, response, self._gate.now(), Origin.of(request.url)):
-            self._stats.inc_value("rep/archive/answers")
+            self._stats.inc_value(ARCHIVE_ANSWERS)
 
     def _known(self, origin: Origin, info: OriginInfo) -> None:
-        self._write(self._file.write_entry, origin, self._gate.now(), info.entry)
+        self._write(self._file.write_entry, origin, self._gate.now(), info.policy.entry)
 
     def _closed(self, reason: str) -> None:
         self._write(self._file.write_end, self._gate.now(), reason, self._lost)
@@ -83,6 +84,6 @@ class ArchiveWriter(Extension):
                     printable(f"{type(exc).__name__}: {exc}"),
                 )
             self._lost += 1
-            self._stats.inc_value("rep/archive/lost")
+            self._stats.inc_value(ARCHIVE_LOST)
             return False
         return True

@@ -13,10 +13,10 @@ from scrapy_rep.clock import iso_time
 from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.output_file import append, output_path
 from scrapy_rep.gate import Gate
+from scrapy_rep.meta import EVIDENCE_KEY
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.signals import request_forbidden
-
-META_KEY = "robots"
+from scrapy_rep.stats import REFUSALS_LOST
 
 
 class Evidence(Extension):
@@ -27,7 +27,7 @@ class Evidence(Extension):
         self._crawler.signals.connect(self._note, signal=request_forbidden)
 
     def _note(self, request: Request, verdict: Verdict) -> None:
-        request.meta[META_KEY] = evidence_of(request, verdict, self._gate)
+        request.meta[EVIDENCE_KEY] = evidence_of(request, verdict, self._gate)
 
 
 class RefusalsFile(Extension):
@@ -64,7 +64,7 @@ class RefusalsFile(Extension):
                     exc,
                 )
             if octets:  # the first write only creates the file
-                self._stats.inc_value("rep/refusals/lost")
+                self._stats.inc_value(REFUSALS_LOST)
 
 
 def evidence_of(request: Request, verdict: Verdict, gate: Gate) -> dict[str, Any]:

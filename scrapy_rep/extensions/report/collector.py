@@ -19,7 +19,7 @@ from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.origins_log import EXEMPT_BY
 from scrapy_rep.extensions.output_file import output_path, partial_path
 from scrapy_rep.extensions.report.page import page
-from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
+from scrapy_rep.meta import ROBOTS_TXT_REQUEST, USAGE_KEY
 from scrapy_rep.origin_info import LastResult, OriginInfo
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.origin import Origin
@@ -28,9 +28,10 @@ from scrapy_rep.protocol.words import OriginKind, VerdictReason
 from scrapy_rep.refusals import MAX_RULE_ORIGINS
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.signals import request_forbidden, request_waited, robots_known
+from scrapy_rep.stats import USAGE
 from scrapy_rep.storage.base import without_password
 from scrapy_rep.top_k import TopK
-from scrapy_rep.usage import PREFERENCE_WORDS, USAGE_KEY
+from scrapy_rep.usage import PREFERENCE_WORDS
 from scrapy_rep.usage.preferences import usage_in
 
 MAX_ORIGINS = 5_000  # origins in the report; up to twice as many are kept in memory
@@ -110,18 +111,18 @@ class Report(Extension):
     def _robots_known(
         self, origin: Origin, info: OriginInfo, request: Request, before: LastResult | None, result: LastResult
     ) -> None:
-        seen, kind = self._origins[origin], result.kind.value
-        beyond = ", not read beyond REP_BODY_LIMIT" if info.robots is not None and info.robots.truncated else ""
-        answer = shortened(info.answer.rstrip(".") + beyond)
+        seen, kind, robots = self._origins[origin], result.kind.value, info.policy.robots
+        beyond = ", not read beyond REP_BODY_LIMIT" if robots is not None and robots.truncated else ""
+        answer = shortened(info.last.reason.rstrip(".") + beyond)
         seen.result = {
-            "final_url": shortened(info.url),
+            "final_url": shortened(info.last.url),
             "kind": kind,
             "cause": info.cause,
-            "access": info.access.value,
+            "access": info.last.access.value,
             "answer": answer,
         }
-        if info.robots is not None:
-            seen.crawl_delay = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
+        if robots is not None:
+            seen.crawl_delay = robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
         was_down = before is not None and bool(before.outage)
         if result.outage and not was_down:
             del seen.outages[MAX_OUTAGES - 1 :]
@@ -197,7 +198,7 @@ class Report(Extension):
                 {
                     "purpose": purpose,
                     "preference": preference,
-                    "pages": self._stats.get_value(f"rep/usage/{purpose}/{preference}", 0),
+                    "pages": self._stats.get_value(USAGE.format(purpose, preference), 0),
                     "origins": self._origins_stated[purpose, preference],
                 }
                 for purpose, preference in product(self._settings.purposes, PREFERENCE_WORDS.values())

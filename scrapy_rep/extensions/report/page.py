@@ -13,7 +13,7 @@ from typing import Any
 from scrapy_rep.clock import duration
 from scrapy_rep.protocol.challenge import WEB_BOT_AUTH
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.words import A_PAGE, counted
+from scrapy_rep.protocol.words import A_PAGE, ACCESS_DENIED, counted
 
 JsonLine = Mapping[str, Any]
 
@@ -32,7 +32,7 @@ MEANINGS: Mapping[str | tuple[str, str], tuple[str, str]] = {
         "everything was allowed, by default: REP_STATUS_POLICY can refuse such sites",
         "Pages of HTML",
     ),
-    **{("without rules", f"HTTP {status}"): (CAUTION, DENIED) for status in (401, 402, 403, 451)},
+    **{("without rules", cause): (CAUTION, DENIED) for cause in ACCESS_DENIED},
     "restricted": ("nothing {was} allowed, by REP_STATUS_POLICY: ask the site for access", DENIED),
     "challenged": (f"{PROOF}: nothing {{was}} allowed, {UNLESS}. Write to the site", "Challenges"),
     ("challenged", WEB_BOT_AUTH): (

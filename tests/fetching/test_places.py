@@ -12,12 +12,13 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.utils.asyncio import CallLaterResult
 from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware
-from scrapy_rep.fetching import turns as module
-from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.fetching import places as module
+from scrapy_rep.fetching.places import Places
 from scrapy_rep.protocol import outage
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
@@ -28,13 +29,13 @@ class AsksForRoom(CrawlSpider):
 
     async def start(self) -> Any:
         single_flight = RepMiddleware.of(self.crawler)._single_flight
-        self.crawl.ends.append(single_flight.can_start_another_fetch())
+        self.crawl.ends.append(single_flight.connections.can_start_another())
         async for request in super().start():
             yield request
         while len(single_flight._fetches) < len(self.requests):
             await sleep(0.005)
-        self.crawl.ends.append(single_flight.can_start_another_fetch())
-        while not single_flight.can_start_another_fetch():
+        self.crawl.ends.append(single_flight.connections.can_start_another())
+        while not single_flight.connections.can_start_another():
             await sleep(0.01)
         self.crawl.ends.append(is_fetching(self.crawler))
 
@@ -94,13 +95,13 @@ async def test_fetches_that_a_stop_cancels_do_not_count(web: Web) -> None:
             single_flight = RepMiddleware.of(self.crawler)._single_flight
             async for request in CrawlSpider.start(self):
                 yield request
-            while single_flight.can_start_another_fetch():
+            while single_flight.connections.can_start_another():
                 await sleep(0.005)
             close_spider(self, "enough")
 
     settings = {"REP_FETCH_CONCURRENCY": 1, "REP_STORAGE": "never:", "REP_STORAGES": {"never": AnswersNever}}
     result = await crawl(*(web.robots(RULES).url() for _ in range(2)), spider=Stops, settings=settings)
-    assert RepMiddleware.of(result.crawler)._single_flight.can_start_another_fetch()
+    assert RepMiddleware.of(result.crawler)._single_flight.connections.can_start_another()
 
 
 @ensureDeferred
@@ -111,7 +112,7 @@ async def test_fetches_in_the_background_do_not_count(web: Web) -> None:
             for origin in map(Origin.of, urls):
                 assert origin is not None
                 single_flight.refresh(origin, Request(origin.robots_url))
-            self.crawl.ends += [len(single_flight._fetches), single_flight.can_start_another_fetch()]
+            self.crawl.ends += [len(single_flight._fetches), single_flight.connections.can_start_another()]
             for request in self.requests:
                 yield self.prepared(request)
 
@@ -121,26 +122,27 @@ async def test_fetches_in_the_background_do_not_count(web: Web) -> None:
     assert result.ends == [4, True]
 
 
-class StandingTurns(FetchTurns):
-    """Turns with a clock that stands still. `begun` has the names of the requests that had a turn, in order."""
+class StandingPlaces(Places):
+    """Places with a clock that stands still. `begun` has the names of the requests that had a place, in order."""
 
     clock: Clock
-    kept: ClassVar[list[FetchTurns]] = []  # so that no turn is garbage-collected, and logs an error, in another test
+    kept: ClassVar[list[Places]] = []  # so that no place is garbage-collected, and logs an error, in another test
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, number: int) -> None:
         self.kept.append(self)
         self.begun: list[str] = []
         self.held = AsyncExitStack()  # no request ends
-        super().__init__(limit, lambda: None)
+        super().__init__(number)
 
-    def ask(self, *names: str, priority: int = 0, was_requested_before: bool = False) -> None:
-        for name in names:
-            deferred_from_coro(self._ask(name, priority, was_requested_before)).addErrback(lambda _failure: None)
+    def ask(self, *names: str, priority: int = 0, is_first: bool = True) -> list[Deferred[None]]:
+        asked = [Deferred[None]() for _ in names]
+        for name, place in zip(names, asked, strict=True):
+            deferred_from_coro(self._ask(name, place, priority, is_first)).addErrback(lambda _failure: None)
+        return asked
 
-    async def _ask(self, name: str, priority: int, was_requested_before: bool) -> None:
-        await self.held.enter_async_context(
-            self.turn(Origin("https", name, None), priority, was_requested_before=was_requested_before)
-        )
+    async def _ask(self, name: str, place: Deferred[None], priority: int, is_first: bool) -> None:
+        taken = self.taken(place, priority, is_first=is_first, on_slow=lambda: None)
+        await self.held.enter_async_context(taken)
         self.begun.append(name)
 
     async def pass_time(self, seconds: float) -> None:
@@ -155,121 +157,146 @@ def time_stands_still(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     """In the tests without a crawl, time passes only by `pass_time`."""
     if "web" not in request.fixturenames:
         clock = Clock()
-        monkeypatch.setattr(StandingTurns, "clock", clock, raising=False)
+        monkeypatch.setattr(StandingPlaces, "clock", clock, raising=False)
         monkeypatch.setattr(module, "call_later", lambda *call: CallLaterResult.from_twisted(clock.callLater(*call)))
 
 
 @deferred_f_from_coro_f
 async def test_first_come_first_served() -> None:
-    turns = StandingTurns(1)
-    turns.ask(*"abcd")
+    places = StandingPlaces(1)
+    places.ask(*"abcd")
     for _ in "abcd":
-        await turns.pass_time(0.5)
-    assert turns.begun == [*"abcd"]
+        await places.pass_time(0.5)
+    assert places.begun == [*"abcd"]
 
 
 @deferred_f_from_coro_f
 async def test_the_priority_of_the_request_comes_before_its_arrival() -> None:
-    turns = StandingTurns(1)
-    turns.ask("first")
-    turns.ask("low", priority=-1)
-    turns.ask("a", "b")
-    turns.ask("high", priority=10)
+    places = StandingPlaces(1)
+    places.ask("first")
+    places.ask("low", priority=-1)
+    places.ask("a", "b")
+    places.ask("high", priority=10)
     for _ in range(5):
-        await turns.pass_time(0.5)
-    assert turns.begun == ["first", "high", "a", "b", "low"]
+        await places.pass_time(0.5)
+    assert places.begun == ["first", "high", "a", "b", "low"]
 
 
 @deferred_f_from_coro_f
-async def test_no_turn_stays_in_the_line_when_it_is_given_or_cancelled() -> None:
-    turns = StandingTurns(1)
-    turns.ask("first", *(f"high{n}" for n in range(20)), priority=10)
-    turns.ask("retry", was_requested_before=True)
+async def test_no_place_stays_in_the_line_when_it_is_given_or_cancelled() -> None:
+    places = StandingPlaces(1)
+    places.ask("first", *(f"high{n}" for n in range(20)), priority=10)
+    places.ask("retry", is_first=False)
     for _ in range(9):
-        await turns.pass_time(0.5)
-    assert "retry" in turns.begun
-    assert len(turns._line) == 22 - len(turns.begun)
-    cancelled = deferred_from_coro(turns._ask("cancelled", 0, False)).addErrback(lambda _failure: None)
+        await places.pass_time(0.5)
+    assert "retry" in places.begun
+    assert len(places._line) == 22 - len(places.begun)
+    (cancelled,) = places.ask("cancelled")
     cancelled.cancel()
-    await turns.pass_time(0.0)
-    assert len(turns._line) == 22 - len(turns.begun)
+    await places.pass_time(0.0)
+    assert len(places._line) == 22 - len(places.begun)
 
 
 @deferred_f_from_coro_f
 async def test_later_origins_do_not_delay_earlier_ones() -> None:
-    turns = StandingTurns(2)
-    turns.ask(*(f"early{n}" for n in range(10)))
+    places = StandingPlaces(2)
+    places.ask(*(f"early{n}" for n in range(10)))
     for _ in range(5):
-        turns.ask(*(f"late{n}" for n in range(100)))
-        await turns.pass_time(0.5)
-    assert turns.begun[:10] == [f"early{n}" for n in range(10)]
+        places.ask(*(f"late{n}" for n in range(100)))
+        await places.pass_time(0.5)
+    assert places.begun[:10] == [f"early{n}" for n in range(10)]
 
 
 @deferred_f_from_coro_f
 async def test_a_request_is_slow_after_half_a_second() -> None:
-    turns = StandingTurns(2)
-    turns.ask(*"abcdef")
-    await turns.pass_time(0.0)
-    await turns.pass_time(0.49)
-    assert turns.begun == [*"ab"]
-    await turns.pass_time(0.01)
-    assert turns.begun == [*"abcd"]
+    places = StandingPlaces(2)
+    places.ask(*"abcdef")
+    await places.pass_time(0.0)
+    await places.pass_time(0.49)
+    assert places.begun == [*"ab"]
+    await places.pass_time(0.01)
+    assert places.begun == [*"abcd"]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 8, 64])
 @deferred_f_from_coro_f
 async def test_a_known_origin_is_fetched_again_however_many_new_ones_hang(limit: int) -> None:
-    turns = StandingTurns(limit)
-    turns.ask(*["new"] * 400)
-    turns.ask("known", was_requested_before=True)
-    while "known" not in turns.begun:
-        await turns.pass_time(0.5)
-    assert turns.clock.seconds() <= 4.0, "one turn in eight is for known origins"
-    assert turns.begun.index("known") <= limit + 8
+    places = StandingPlaces(limit)
+    places.ask(*["new"] * 400)
+    places.ask("known", is_first=False)
+    while "known" not in places.begun:
+        await places.pass_time(0.5)
+    assert places.clock.seconds() <= 4.0, "one place in eight is for known origins"
+    assert places.begun.index("known") <= limit + 8
 
 
 @deferred_f_from_coro_f
 async def test_known_origins_wait_in_the_same_line() -> None:
-    turns = StandingTurns(1)
-    turns.ask("first")
-    turns.ask("known", was_requested_before=True)
-    turns.ask("new")
+    places = StandingPlaces(1)
+    places.ask("first")
+    places.ask("known", is_first=False)
+    places.ask("new")
     for _ in range(3):
-        await turns.pass_time(0.5)
-    assert turns.begun == ["first", "known", "new"]
+        await places.pass_time(0.5)
+    assert places.begun == ["first", "known", "new"]
 
 
 @deferred_f_from_coro_f
-async def test_one_turn_in_eight_goes_to_a_known_origin_whatever_the_priorities() -> None:
-    turns = StandingTurns(1)
-    turns.ask("first")
-    turns.ask(*["known"] * 20, was_requested_before=True)
-    turns.ask(*["new"] * 20, priority=10)
+async def test_one_place_in_eight_goes_to_a_known_origin_whatever_the_priorities() -> None:
+    places = StandingPlaces(1)
+    places.ask("first")
+    places.ask(*["known"] * 20, is_first=False)
+    places.ask(*["new"] * 20, priority=10)
     for _ in range(16):
-        await turns.pass_time(0.5)
-    assert turns.begun[1:].count("known") == 2
+        await places.pass_time(0.5)
+    assert places.begun[1:].count("known") == 2
 
 
 @deferred_f_from_coro_f
-async def test_every_eighth_turn_goes_to_the_known_origin_that_has_waited_longest() -> None:
-    turns = StandingTurns(1)
-    turns.ask("first")
-    turns.ask("known", priority=-5, was_requested_before=True)
-    turns.ask(*["urgent"] * 20, was_requested_before=True)
-    turns.ask(*["new"] * 20, priority=10)
-    while "known" not in turns.begun:
-        await turns.pass_time(0.5)
-    assert turns.begun == ["first", *["new"] * 6, "known"]
+async def test_every_eighth_place_goes_to_the_known_origin_that_has_waited_longest() -> None:
+    places = StandingPlaces(1)
+    places.ask("first")
+    places.ask("known", priority=-5, is_first=False)
+    places.ask(*["urgent"] * 20, is_first=False)
+    places.ask(*["new"] * 20, priority=10)
+    while "known" not in places.begun:
+        await places.pass_time(0.5)
+    assert places.begun == ["first", *["new"] * 6, "known"]
 
 
 @deferred_f_from_coro_f
-async def test_a_request_that_is_cancelled_while_it_waits_takes_no_turn() -> None:
-    turns = StandingTurns(1)
-    turns.ask("first")
-    waiting = deferred_from_coro(turns._ask("cancelled", 0, was_requested_before=False))
-    turns.ask("next")
+async def test_a_request_that_is_cancelled_while_it_waits_takes_no_place() -> None:
+    places = StandingPlaces(1)
+    places.ask("first")
+    (waiting,) = places.ask("cancelled")
+    places.ask("next")
     await sleep(0)
-    waiting.addErrback(lambda _failure: None).cancel()
-    await turns.pass_time(0.5)
-    assert turns.begun == ["first", "next"]
-    assert turns.can_start_another()
+    waiting.cancel()
+    await places.pass_time(0.5)
+    assert places.begun == ["first", "next"]
+
+
+@deferred_f_from_coro_f
+async def test_a_place_that_is_given_to_a_cancelled_request_goes_to_the_next_one() -> None:
+    places = StandingPlaces(1)
+    places.ask("first")
+    (waiting,) = places.ask("cancelled")
+    places.ask("next", "after it")
+    await sleep(0)
+    waiting.cancel()
+    places.clock.advance(0.5)  # the place of the first one is given back before the cancelled request notices
+    await places.pass_time(0.0)
+    await places.pass_time(0.5)
+    assert places.begun == ["first", "next", "after it"]
+
+
+@deferred_f_from_coro_f
+async def test_pages_and_robots_txt_files_wait_in_one_line() -> None:
+    """No page starves behind first requests of a higher priority: one place in eight goes to others."""
+    places = StandingPlaces(1)
+    places.ask("first")
+    places.ask("page", priority=-5, is_first=False)
+    places.ask(*["new"] * 20, priority=10)
+    while "page" not in places.begun:
+        await places.pass_time(0.5)
+    assert places.begun == ["first", *["new"] * 6, "page"]

@@ -1,0 +1,191 @@
+"""CONCURRENT_REQUESTS limits the connections for pages and for robots.txt files together, where the project sets it.
+
+Through a proxy, it always does: plans of proxies allow a number of connections, and answer 429 above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from crawling import BY_ORIGIN, Crawl, CrawlSpider, close_spider, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.http import Response
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IResolverSimple
+from web import RULES, Route, Site, Web, answer, most_at_once
+from zope.interface import implementer  # type: ignore[import-untyped]
+
+from scrapy_rep import RepMiddleware
+from scrapy_rep.fetching import places
+from scrapy_rep.scrapy_internals.compat import sleep
+
+HOSTS = [f"http://site{n}.example" for n in range(60)]
+LIMIT = 5
+
+
+@implementer(IResolverSimple)
+class Here:
+    """Resolves every name to 127.0.0.1."""
+
+    def getHostByName(self, name: str, timeout: Any = ()) -> Deferred[str]:  # noqa: N802
+        return succeed("127.0.0.1")
+
+
+@pytest.fixture
+def every_name_is_here() -> Iterator[None]:
+    loop: Any = reactor
+    before = loop.installResolver(Here())
+    yield
+    loop.installResolver(before)
+
+
+def server(web: Web, *, delay: float = 0.02, **more: Any) -> Site:
+    """A proxy, or a server of many hosts: it answers each request after `delay` seconds."""
+    robots = answer(RULES, delay=delay)
+    routes: dict[str, Route] = {"*": answer("page", delay=delay), "/robots.txt": robots}
+    routes |= {f"{host}/robots.txt": robots for host in HOSTS}
+    return web.site(routes, **more)
+
+
+def assert_all_pages(result: Crawl, site: Site, *, number: int = len(HOSTS), limit: int = LIMIT) -> None:
+    assert result.refused == result.failed == {}
+    assert [response.status for response in result.pages.values()] == [200] * number
+    assert most_at_once(site.requests) <= limit
+    assert result.tracebacks == []
+
+
+class SetsProxy:
+    """A downloader middleware that gives each request a proxy."""
+
+    address = ""
+
+    def process_request(self, request: Request) -> None:
+        request.meta["proxy"] = self.address
+
+
+@pytest.mark.parametrize("by", ["meta", "middleware", "environment"])
+@ensureDeferred
+async def test_a_proxy_that_allows_some_connections(web: Web, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy = server(web, limit=LIMIT)
+    monkeypatch.setattr(SetsProxy, "address", proxy.origin)
+    if by == "environment":
+        monkeypatch.setenv("http_proxy", proxy.origin)
+    meta = {"proxy": proxy.origin} if by == "meta" else {}
+    middlewares = {SetsProxy: 700} if by == "middleware" else {}
+    settings = {"CONCURRENT_REQUESTS": LIMIT, "DOWNLOADER_MIDDLEWARES": middlewares}
+    result = await crawl(*(Request(f"{host}/", meta=meta) for host in HOSTS), settings=settings)
+    assert_all_pages(result, proxy)
+
+
+@pytest.mark.parametrize("more", [{}, {"REP_FETCH_CONCURRENCY": 64}, {"REP_FETCH_CONCURRENCY": 0}], ids=str)
+@ensureDeferred
+async def test_a_slow_proxy(web: Web, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]) -> None:
+    """A request that is slow still has its connection."""
+    monkeypatch.setattr(places, "SLOW_AFTER", 0.02)
+    proxy = server(web, delay=0.1, limit=LIMIT)
+    requests = [Request(f"{host}/", meta={"proxy": proxy.origin}) for host in HOSTS]
+    result = await crawl(*requests, settings={"CONCURRENT_REQUESTS": LIMIT, **more})
+    assert_all_pages(result, proxy)
+
+
+@ensureDeferred
+async def test_a_proxy_has_scrapys_default_number_of_connections(web: Web) -> None:
+    proxy = server(web, delay=0.1, limit=16)
+    result = await crawl(*(Request(f"{host}/", meta={"proxy": proxy.origin}) for host in HOSTS))
+    assert_all_pages(result, proxy, limit=16)
+
+
+@ensureDeferred
+async def test_many_hosts_of_one_server(web: Web, every_name_is_here: None) -> None:
+    site = server(web, limit=LIMIT)
+    urls = [f"{host}:{site.port}/" for host in HOSTS]
+    result = await crawl(*urls, settings={"CONCURRENT_REQUESTS": LIMIT})
+    assert_all_pages(result, site)
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [
+        pytest.param({"CONCURRENT_REQUESTS": 3, "REP_FETCH_CONCURRENCY": 2}, 2, id="on top of the project's"),
+        pytest.param({"REP_FETCH_CONCURRENCY": 2}, 2, id="on top of the default"),
+        pytest.param({"REP_FETCH_CONCURRENCY": 0}, 16, id="none on top"),
+        pytest.param({}, None, id="neither is set"),
+    ],
+)
+@ensureDeferred
+async def test_rep_fetch_concurrency_comes_on_top(
+    web: Web, every_name_is_here: None, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], most: int | None
+) -> None:
+    monkeypatch.setattr(places, "SLOW_AFTER", 60.0)
+    site = server(web, delay=0.1 if most else 1.0)
+    result = await crawl(*(f"{host}:{site.port}/" for host in HOSTS), settings=settings)
+    pages = settings.get("CONCURRENT_REQUESTS", 16)
+    assert_all_pages(result, site, limit=max(most or 0, pages + settings.get("REP_FETCH_CONCURRENCY", 64)))
+    at_once = most_at_once(site.robots_requests)
+    assert at_once <= most if most else at_once > 16
+
+
+@pytest.mark.parametrize("waiting_max", [0, 1_000], ids=["in-the-downloader", "at-the-scheduler"])
+@pytest.mark.parametrize("has_proxy", [True, False], ids=["proxy", "direct"])
+@ensureDeferred
+async def test_one_connection_suffices(web: Web, every_name_is_here: None, waiting_max: int, has_proxy: bool) -> None:
+    """Pages may wait in the downloader for their own robots.txt, and callbacks for other downloads."""
+    site = server(web, limit=1)
+    meta = {"proxy": site.origin} if has_proxy else {}
+    port = "" if has_proxy else f":{site.port}"
+
+    class DownloadsMore(CrawlSpider):
+        async def parse(self, response: Response, **more: Any) -> Any:
+            super().parse(response, **more)
+            assert self.crawler.engine is not None
+            if response.url.endswith("/"):
+                file = Request(response.url.replace("site", "site1") + "file", meta=meta)
+                self.crawl.ends.append((await self.crawler.engine.download_async(file)).status)
+
+    settings = {"CONCURRENT_REQUESTS": 1, "REP_WAITING_MAX": waiting_max}
+    requests = [Request(f"{host}{port}/", meta=meta) for host in HOSTS[:6]]
+    result = await crawl(*requests, spider=DownloadsMore, settings=settings)
+    assert_all_pages(result, site, number=6, limit=1)
+    assert result.ends == [200] * 6
+
+
+@pytest.mark.parametrize("kind", ["hang", "hold"])
+@ensureDeferred
+async def test_dead_hosts_give_their_places_to_others(web: Web, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = [web.robots(answer(kind=kind)) for _ in range(12)]
+    healthy = [web.robots(RULES) for _ in range(6)]
+
+    class Stops(CrawlSpider):
+        def parse(self, response: Response, **more: Any) -> Any:
+            super().parse(response, **more)
+            if len(self.crawl.pages) == len(healthy):
+                close_spider(self, "enough")
+
+    monkeypatch.setattr(places, "SLOW_AFTER", 0.05)
+    settings = {**BY_ORIGIN, "CONCURRENT_REQUESTS": 2, "REP_FETCH_TIMEOUT": 60}
+    result = await crawl(*(site.url() for site in (*dead, *healthy)), spider=Stops, settings=settings)
+    assert len(result.pages) == len(healthy)
+
+
+@ensureDeferred
+async def test_a_stop_ends_requests_that_wait_for_a_place(web: Web) -> None:
+    proxy = web.site({"*": answer(kind="hang")})
+
+    class Stops(CrawlSpider):
+        async def start(self) -> AsyncIterator[Request]:
+            for request in self.requests:
+                yield self.prepared(request)
+            while len(RepMiddleware.of(self.crawler)._single_flight._fetches) < 4:
+                await sleep(0.01)
+            close_spider(self, "enough")
+
+    settings = {"CONCURRENT_REQUESTS": 2, "REP_FETCH_TIMEOUT": 60}
+    requests = [Request(f"{host}/", meta={"proxy": proxy.origin}) for host in HOSTS]
+    result = await crawl(*requests, spider=Stops, settings=settings)
+    assert result.crawler.stats.get_value("finish_reason") == "enough"
+    assert len(proxy.requests) <= 2
+    assert result.tracebacks == []
