@@ -13,7 +13,7 @@ from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.challenge import VENDORS
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.status_policy import MARKUP, StatusRow, source_of
+from scrapy_rep.protocol.status_policy import MARKUP, StatusRow, result_of
 from scrapy_rep.protocol.words import AccessResult, Basis, OriginKind
 from scrapy_rep.stats import CHALLENGE, NO_RULES, TRUNCATED
 
@@ -100,7 +100,7 @@ class OriginInfo:
 
     def meaning(self, rows: Iterable[StatusRow]) -> tuple[str, str]:
         """What the crawl does, in words, and where that is specified. `rows`: those of the crawl's status policy."""
-        row_source = source_of(self.last.status, rows, self.last.sign)
+        _result, row_source = result_of(self.last.status, rows, self.last.sign)
         if self.failing_since is not None:
             outage, basis = words.OUTAGE_WORDS[self.policy.basis], self.policy.basis
             text = words.LAST_ANSWER_COUNTS if basis is Basis.STORED and self.policy.robots is None else outage.meaning

@@ -109,7 +109,7 @@ def _crawler(settings: Settings, spider_name: str | None) -> Crawler:
 def _profile(settings: Settings) -> CrawlerProfile:
     """Return the profile of a crawl with these settings, without its product tokens."""
     rep = RepSettings.read(settings)
-    purposes = Purposes.of(rep.purposes, rep.purposes_refuse)
+    purposes = Purposes(rep.purposes, rep.purposes_refuse)
     return CrawlerProfile((), rep, purposes, _not_obeyed(settings, is_dry_run=rep.dry_run))
 
 

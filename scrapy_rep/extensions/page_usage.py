@@ -42,7 +42,7 @@ class PageUsage(Extension):
 
     def start(self) -> None:
         """Raises ValueError if the extra `usage` is not installed."""
-        self._purposes = Purposes.of(self._settings.purposes, self._settings.purposes_refuse)
+        self._purposes = Purposes(self._settings.purposes, self._settings.purposes_refuse)
         # Verdicts are not stored in the request's meta, because redirects and retries copy the meta.
         self._verdicts: WeakKeyDictionary[Request, Verdict] = WeakKeyDictionary()
         self._gate.judges.append(self._purposes.judge)

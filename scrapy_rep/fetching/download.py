@@ -211,7 +211,7 @@ class Fetcher:
     def _failure(self, url: str, exc: Exception, download: RobotsTxtDownload) -> Answer:
         """Return the answer for a request that has no response."""
         if self._offline and isinstance(exc, IgnoreRequest):
-            return Answer(url, sign=OFFLINE, received_at=self._now())
+            return Answer(url, sign=OFFLINE)
         late = self._settings.fetch_timeout + LATE
         is_late = download.sent_at is not None and self._monotonic() - download.sent_at > late
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
@@ -256,7 +256,7 @@ class Fetcher:
         """Return the answer that a response gives. `received`: the response before it was decoded."""
         status, now, request = response.status, self._now(), download.request
         sign = vendor_of_challenge(response.headers.getlist, response.body, status)
-        access = result_of(status, self._settings.status_policy, sign)
+        access, _source = result_of(status, self._settings.status_policy, sign)
         needs_body = access is AccessResult.SUCCESS
         wrong = _what_is_wrong(response, received, download, needs_body=needs_body)
         if wrong:
@@ -282,7 +282,6 @@ class Fetcher:
             # A replay may be old, so it is used for the least time.
             caching=Caching(no_store=True, date=caching.date) if is_replayed else caching,
             replayed=is_replayed or is_made_up,
-            received_at=now,
             response_delay=request.meta.get("download_latency", 0.0),
             proxy=proxy,
             # Behind a proxy, the address is the proxy's.

@@ -210,7 +210,7 @@ class Driver:
     ) -> None:
         policy, hops = ended.policy, ended.hops
         if hops:
-            self._count(ACCESS.format(policy.entry.access.value))
+            self._count(ACCESS.format(policy.entry.last.access.value))
             if before is not None and before.state is State.AGEING and policy.entry.outage is None:
                 self._count(REFRESHED)
         for hop, following in pairwise(hops):

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.foreign_text import shortened
-from scrapy_rep.protocol.freshness import SILENT, Caching
+from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.words import AccessResult
+
+# The fields that entries keep, besides `reason`.
+_REMEMBERED = "url status access sign error timed_out replayed proxy dropped is_fault caching ended_at".split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,8 @@ class Answer:
     error of the network."""
     retry_after: float = 0.0
     """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
-    caching: Caching = SILENT
+    caching: Caching = field(default=Caching())
     """The caching headers of the answer."""
-    received_at: float = 0.0
-    """The time when the answer was received, in seconds since the epoch."""
     ended_at: float = 0.0
     """The time when the answer or the failure came, in seconds since the epoch."""
     seconds: float = 0.0
@@ -70,21 +71,7 @@ class Answer:
     @property
     def remembered(self) -> Answer:
         """The part of the answer that entries keep: its meaning, without the body and the details of the fetch."""
-        return Answer(
-            self.url,
-            self.status,
-            self.access,
-            shortened(self.reason),
-            self.sign,
-            error=self.error,
-            timed_out=self.timed_out,
-            replayed=self.replayed,
-            proxy=self.proxy,
-            dropped=self.dropped,
-            is_fault=self.is_fault,
-            caching=self.caching,
-            ended_at=self.ended_at,
-        )
+        return Answer(**{name: getattr(self, name) for name in _REMEMBERED} | {"reason": shortened(self.reason)})
 
     @property
     def is_worth_a_retry(self) -> bool:

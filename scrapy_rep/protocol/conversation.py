@@ -34,7 +34,7 @@ from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, fresh_un
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, Terms, after_fetch
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import RETRY_DELAY
-from scrapy_rep.protocol.redirect_target import dropped_answer, is_private, must_be_public, why_not_followed
+from scrapy_rep.protocol.redirect_target import is_private, must_be_public, why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import with_access
 from scrapy_rep.protocol.words import AccessResult, Basis
@@ -164,7 +164,7 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
         seconds = 0.0 if answer.proves_nothing else seconds + pause
         answer = yield replace(ask, was_requested_before=True, reason=answer.reason, pause=pause)
         seconds += answer.seconds
-    return answer if seconds == answer.seconds else replace(answer, seconds=seconds)
+    return replace(answer, seconds=seconds)
 
 
 # What answers mean.
@@ -173,10 +173,11 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
 def with_meaning(answer: Answer, ask: Ask, terms: Terms) -> Answer:
     """Return the answer with its meaning. Only a success keeps its body."""
     if ask.must_be_public and answer.address is not None and is_private(answer.address):
-        answer = dropped_answer(ask.url, answer.address, answer.ended_at, answer.seconds)
+        reason = f"a public host redirected to {answer.address}, which is private (REP_REDIRECT_PRIVATE)"
+        answer = Answer(ask.url, reason=reason, dropped=True, ended_at=answer.ended_at, seconds=answer.seconds)
     found = with_access(answer, terms.status_policy)
     if found.access is AccessResult.REDIRECT:
-        wrong = why_not_followed(ask.url, answer.location, private=terms.redirect_private)
+        wrong = why_not_followed(ask.url, answer.location or "", private=terms.redirect_private)
         if wrong is not None:
             shown = printable(answer.location or answer.malformed_location)
             reason = f"{found.reason} {wrong}: {shown}".removesuffix(": ")
@@ -199,10 +200,10 @@ def _entry_after(origin: Origin, known: Entry | None, hops: Sequence[Answer], te
 def _response(hops: Sequence[Answer], terms: Terms) -> StoredResponse:
     """Return the response to store. The strictest answer of the chain decides how it may be used and stored."""
     last = hops[-1]
-    received_at = min(hop.received_at for hop in hops)
-    until = min(fresh_until(hop.caching, hop.received_at, terms.lifetime_min, hop.response_delay) for hop in hops)
+    received_at = min(hop.ended_at for hop in hops)
+    until = min(fresh_until(hop.caching, hop.ended_at, terms.lifetime_min, hop.response_delay) for hop in hops)
     # Redirects and retries may have taken longer than LEAST_LIFETIME.
-    until = min(max(until, last.received_at + LEAST_LIFETIME), received_at + MAX_LIFETIME)
+    until = min(max(until, last.ended_at + LEAST_LIFETIME), received_at + MAX_LIFETIME)
     answer, robots, digest = last.remembered, None, ""
     if last.access is AccessResult.SUCCESS:  # nothing else is ever read as rules
         robots, digest = RobotsTxt.parse(last.body, terms.body_limit), hashlib.sha256(last.body).hexdigest()
@@ -215,7 +216,7 @@ def _response(hops: Sequence[Answer], terms: Terms) -> StoredResponse:
         received_at,
         until,
         robots,
-        forbids_stale=any(hop.caching.forbids_stale for hop in hops),
+        forbids_stale=any(hop.caching.no_cache or hop.caching.must_revalidate for hop in hops),
         forbids_store=any(hop.caching.no_store for hop in hops),
         sha256=digest,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from scrapy_rep.protocol.words import AccessResult
 
 VERSION = b"\x05"  # the first byte of an entry's bytes; an entry with another version counts as missing
 MAX_HEADER = 65_536  # the most bytes of JSON before the rules; each value was cut when the response was read
+_LEFT_OUT = {"octets", "robots_url"}  # the fields that are not in the JSON
 MAX_NUMBER = 1e12  # the largest number in an entry's bytes; the year 9999 is 2.5e11 seconds after the epoch
 
 
@@ -55,11 +56,6 @@ class Entry:
     outage: Outage | None = None
 
     @property
-    def access(self) -> AccessResult:
-        """The result of the last fetch."""
-        return self.last.access
-
-    @property
     def last(self) -> Answer:
         """The last answer, which may be a failure."""
         return (self.outage or self.stored).answer  # type: ignore[union-attr]  # an entry has at least one of them
@@ -76,21 +72,16 @@ def entry_to_bytes(entry: Entry) -> bytes:
     return VERSION + zlib.compress(header + b"\n" + (robots.octets if robots is not None else b""))
 
 
-def plain_values(entry: Entry) -> dict[str, Any]:
-    """Return the entry's values for JSON, without `robots_url`, without the text of the rules, and without defaults."""
-    parts = {"stored": entry.stored, "outage": entry.outage}
-    return {name: _plain(part) for name, part in parts.items() if part is not None}
-
-
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
+    """Return an entry's values for JSON, without `robots_url`, without the text of the rules, and without defaults."""
     if isinstance(value, AccessResult):
         return value.value
     if not is_dataclass(value):
         return value
     return {
-        field.name: _plain(each)
+        field.name: plain_values(each)
         for field in fields(value)
-        if field.compare and field.name != "octets" and (each := getattr(value, field.name)) != field.default
+        if field.compare and field.name not in _LEFT_OUT and (each := getattr(value, field.name)) != field.default
     }
 
 
@@ -110,33 +101,34 @@ def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT)
         values = json.loads(header)
         if "robots" in values.get("stored", {}):
             values["stored"]["robots"]["octets"] = body
-        stored = _read(StoredResponse, values["stored"]) if "stored" in values else None
-        outage = _read(Outage, values["outage"]) if "outage" in values else None
+        entry: Entry = _read(Entry, {**values, "robots_url": robots_url})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error):
         return None
-    is_whole = decompressor.eof and not decompressor.unused_data
-    parts = [part for part in (stored, outage) if part is not None]
-    if not parts or not is_whole or any(part.answer.sign not in SIGNS for part in parts):
-        return None
-    if outage is not None and outage.fetch_again_at > outage.answer.ended_at + BACKOFF_MAX:
-        return None
-    if stored is not None:
-        has_rules = stored.robots is not None
-        if has_rules is not (stored.answer.access is AccessResult.SUCCESS) or len(stored.sha256) not in {0, 64}:
-            return None
-    return Entry(robots_url, stored, outage)
+    return entry if decompressor.eof and not decompressor.unused_data else None
 
 
 # The annotation of a field -> the types that its value may have.
 _TYPES: dict[str, set[type]] = {"bool": {bool}, "bytes": {bytes}, "float": {float, int}, "int": {int}, "str": {str}}
-_DATACLASSES = {kind.__name__: kind for kind in (Answer, Caching, RobotsTxt)}
+_DATACLASSES = {kind.__name__: kind for kind in (Answer, Caching, Outage, RobotsTxt, StoredResponse)}
+# What holds of the values of an entry, besides their types.
+_HOLDS: dict[type, Callable[[Any], bool]] = {
+    Entry: lambda entry: entry.stored is not None or entry.outage is not None,
+    Answer: lambda answer: answer.sign in SIGNS,
+    Outage: lambda outage: outage.fetch_again_at <= outage.answer.ended_at + BACKOFF_MAX,
+    StoredResponse: lambda stored: (
+        (stored.robots is not None) is (stored.answer.access is AccessResult.SUCCESS) and len(stored.sha256) in {0, 64}
+    ),
+}
 
 
 def _read(kind: type[Any], values: dict[str, Any]) -> Any:
-    """Return a dataclass with these values. Raises ValueError, TypeError or KeyError for a wrong value, because other
-    programs may write to the store, too."""
+    """Return a dataclass with these values. Raises ValueError, TypeError, KeyError or AttributeError for a wrong value,
+    because other programs may write to the store, too."""
     annotations = {field.name: str(field.type).partition(" | ")[0] for field in fields(kind)}
-    return kind(**{name: _checked(annotations[name], value) for name, value in values.items()})
+    read = kind(**{name: _checked(annotations[name], value) for name, value in values.items()})
+    if kind in _HOLDS and not _HOLDS[kind](read):
+        raise ValueError(f"no {kind.__name__}")
+    return read
 
 
 def _checked(annotation: str, value: Any) -> Any:
@@ -192,8 +184,7 @@ def latest(known: Entry | None, stored: Entry | None) -> Entry | None:
         return stored
     is_own = known.outage is not None and stored.outage is not None and not stored.outage.has_backoff
     last = known if is_own else max(known, stored, key=last_fetched_at)
-    older = stored if last is known else known
-    return last if last.stored is not None or older.stored is None else replace(last, stored=older.stored)
+    return last if last.stored is not None else replace(last, stored=known.stored or stored.stored)
 
 
 def useful_until(entry: Entry, unreachable_for: float) -> float:
@@ -213,4 +204,5 @@ def is_judged_by(entry: Entry, rows: Sequence[StatusRow]) -> bool:
     Crawls with different status policies may share a store.
     """
     answers = [part.answer for part in (entry.stored, entry.outage) if part is not None]
-    return all(result_of(each.status, rows, each.sign) is each.access for each in answers if each.status or each.sign)
+    judged = [each for each in answers if each.status or each.sign]
+    return all(result_of(each.status, rows, each.sign)[0] is each.access for each in judged)

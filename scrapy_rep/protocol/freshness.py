@@ -32,15 +32,6 @@ class Caching:
     no_store: bool = False
     must_revalidate: bool = False
 
-    @property
-    def forbids_stale(self) -> bool:
-        """Whether the answer may be used only until it expires, even if the server is unreachable then (4.2.4)."""
-        return self.no_cache or self.must_revalidate
-
-
-SILENT = Caching()
-"""The caching headers of an answer that has none."""
-
 
 def freshness_lifetime(caching: Caching, received_at: float) -> float:
     """Return how many seconds after its creation the answer expires (4.2.1); one day if its headers do not say."""

@@ -131,41 +131,42 @@ class RobotsPolicy:
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
         """Whether `verdict` allows the URL. This is faster than `verdict`."""
-        robots = self.robots
-        if robots is not None:
-            allowed = robots.allows(url, product_token)
-            others = other_readings(url) if allowed else ()
-            return all(robots.allows(other, product_token) for other in others) if others else allowed
-        return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)
+        if self.robots is None:
+            return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)
+        allowed = self.robots.allows(url, product_token)
+        others = other_readings(url) if allowed else ()
+        return all(self.robots.allows(other, product_token) for other in others) if others else allowed
 
 
 def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
     """Return the state at `now`. `unreachable_for` is REP_UNREACHABLE_DAYS in seconds."""
-    if entry is None:
+    stored, outage = (entry.stored, entry.outage_at(now)) if entry is not None else (None, None)
+    state = _state_without_outage(stored, now)
+    if outage is None or state in {State.FRESH, State.AGEING}:
+        return state
+    is_long = now - outage.since >= unreachable_for
+    # 2.3.1.4: after a long time, "continue to use a cached copy". This applies even to rules that must not be used
+    # after they expire, because otherwise everything would be allowed.
+    if stored is not None and stored.robots is not None and (is_long or not stored.forbids_stale):
+        return State.UNREACHABLE_STALE
+    if is_long:
+        return State.LONG_UNREACHABLE
+    # Requests are refused only if some request has waited for the fetch that failed. After two kinds of failure, the
+    # next request waits for a new fetch instead: after one that came while the stored response was fresh (the fetch was
+    # in the background, so nobody waited), and after one without a backoff (a proxy has failed, and this request may
+    # have another proxy). The state is then the same as if there were no outage.
+    if outage.has_backoff and (stored is None or outage.answer.ended_at >= stored.fresh_until):
+        return State.UNREACHABLE
+    return state
+
+
+def _state_without_outage(stored: StoredResponse | None, now: float) -> State:
+    if stored is None:
         return State.UNKNOWN
-    stored, outage = entry.stored, entry.outage_at(now)
-    if stored is not None and now < stored.fresh_until:
-        # If a clock was ahead or was set back, the times may be impossible. Then the response counts as expired.
-        is_plausible = (
-            stored.received_at <= now + CLOCK_SKEW and stored.fresh_until <= stored.received_at + MAX_LIFETIME
-        )
-        if is_plausible:
-            return State.AGEING if now >= refresh_from(stored.received_at, stored.fresh_until) else State.FRESH
-    if outage is None:
-        return State.UNKNOWN if stored is None else State.STALE
-    is_long = outage.is_long_at(now, unreachable_for)
-    if stored is None or stored.robots is None:
-        unreachable = State.LONG_UNREACHABLE if is_long else State.UNREACHABLE
-    else:
-        # 2.3.1.4: after a long time, "continue to use a cached copy". This applies even to rules that must not be used
-        # after they expire, because otherwise everything would be allowed.
-        unreachable = State.UNREACHABLE if stored.forbids_stale and not is_long else State.UNREACHABLE_STALE
-    # After two kinds of failure, the next request waits for a new fetch, and is not refused: no request waited for the
-    # fetch that failed, because the stored response was fresh; or the failure has no backoff (that of a proxy).
-    is_refused = outage.has_backoff and (stored is None or outage.answer.ended_at >= stored.fresh_until)
-    if unreachable is not State.UNREACHABLE or is_refused:
-        return unreachable
-    return State.UNKNOWN if stored is None else State.STALE
+    # If a clock was ahead or was set back, the times may be impossible. Then the response counts as expired.
+    if not stored.received_at - CLOCK_SKEW <= now < stored.fresh_until <= stored.received_at + MAX_LIFETIME:
+        return State.STALE
+    return State.AGEING if now >= refresh_from(stored.received_at, stored.fresh_until) else State.FRESH
 
 
 def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.0) -> RobotsPolicy:
@@ -173,9 +174,9 @@ def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]
     outage = entry.outage_at(now)
-    if outage is not None and outage.rest_at(now):
-        is_awaited = outage.pause_at(now, wait) is not None
-        refetch = Refetch.FIRST if refetch is Refetch.FIRST and is_awaited else Refetch.NOT
+    is_awaited = refetch is Refetch.FIRST and outage is not None and outage.pause_at(now, wait) is not None
+    if outage is not None and outage.rest_at(now) and not is_awaited:
+        refetch = Refetch.NOT
     until = _next_change(entry, now, unreachable_for, wait)
     robots = entry.stored.robots if entry.stored is not None and basis is Basis.STORED else None
     return RobotsPolicy(entry, state, basis, refetch, now, until, robots)

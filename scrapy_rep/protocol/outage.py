@@ -3,7 +3,7 @@
 An outage is the time in which an origin's robots.txt is unreachable. After each failure, robots.txt is fetched again
 when the backoff and the server's Retry-After are over. At the beginning of an outage, requests wait for these fetches
 (`Outage.pause_at`). After an outage of REP_UNREACHABLE_DAYS, the crawler may assume that there is no robots.txt
-(`Outage.is_long_at`).
+(`lifecycle.state_of`).
 
 An outage is stored and shared, so it has wall-clock times. If a clock is wrong, a fetch is delayed by at most
 CLOCK_SKEW.
@@ -54,10 +54,6 @@ class Outage:
     def goes_on_at(self, now: float) -> bool:
         """Whether the outage continues at `now`: its last failure is neither too long ago nor in the future."""
         return self.answer.ended_at - CLOCK_SKEW <= now < self.answer.ended_at + MAX_UNSEEN
-
-    def is_long_at(self, now: float, unreachable_for: float) -> bool:
-        """Whether the outage has lasted for REP_UNREACHABLE_DAYS, which are `unreachable_for` seconds (2.3.1.4)."""
-        return now - self.since >= unreachable_for
 
     def rest_at(self, now: float) -> float:
         """Return how many seconds of the backoff are left. If the clock has been set back since the failure, or the

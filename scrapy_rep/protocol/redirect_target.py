@@ -57,14 +57,15 @@ def with_authority(base: str, url: str, *, is_one_slash: bool) -> str | None:
     return f"{scheme}://{path}"
 
 
-def why_not_followed(url: str, location: str | None, *, private: bool) -> str | None:
+def why_not_followed(url: str, location: str, *, private: bool) -> str | None:
     """Return why the crawler does not follow a redirect from `url` to `location`; None if it may be followed.
 
-    Both URLs are absolute. `private` is whether a public host may redirect to a private host (REP_REDIRECT_PRIVATE).
+    Both URLs are absolute; `location` is empty if there is none that can be read. `private` is whether a public host
+    may redirect to a private host (REP_REDIRECT_PRIVATE).
     """
-    origin = Origin.of(location) if location else None
+    origin, source = Origin.of(location), Origin.of(url)
     # Python 3.10 takes an IPv4 address in brackets for a host.
-    if location is None or origin is None or ("//[" in location and ":" not in origin.host):
+    if origin is None or ("//[" in location and ":" not in origin.host):
         return "without a Location that can be followed"
     scheme, authority, *_ = urlsplit(location)
     if scheme not in {"http", "https"}:
@@ -72,7 +73,6 @@ def why_not_followed(url: str, location: str | None, *, private: bool) -> str | 
     # RFC 9110 4.2.4 about user information from an untrusted source: "treat its presence as an error".
     if "@" in authority:
         return "to an address with user information in it"
-    source = Origin.of(url)
     if not private and source is not None and is_private(origin.host) and not is_private(source.host):
         return f"from a public host to {printable(origin.host)}, which is private (REP_REDIRECT_PRIVATE)"
     if not _is_clear(authority, origin.host):
@@ -116,9 +116,3 @@ def must_be_public(redirect: Answer, origin: Origin, url: str) -> bool:
     if source is None or target is None or target.host in {source.host, origin.host} or is_private(source.host):
         return False
     return redirect.address is None or not is_private(redirect.address)
-
-
-def dropped_answer(url: str, address: str, ended_at: float, seconds: float) -> Answer:
-    """Return the answer in place of one that comes from a private address."""
-    reason = f"a public host redirected to {address}, which is private (REP_REDIRECT_PRIVATE)"
-    return Answer(url, reason=reason, dropped=True, ended_at=ended_at, seconds=seconds)

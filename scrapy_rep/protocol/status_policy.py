@@ -40,7 +40,6 @@ RFC9309: tuple[StatusRow, ...] = (
     (range(400, 500), AccessResult.UNAVAILABLE, "RFC 9309 2.3.1.3"),
     (range(500, 600), AccessResult.UNREACHABLE, "RFC 9309 2.3.1.4"),
 )
-OTHER_STATUS = AccessResult.UNREACHABLE  # RFC 9309 2.3.1.4: undefined, so complete disallow
 
 CAUTIOUS: tuple[StatusRow, ...] = (
     ((401, 403), AccessResult.RESTRICTED, "the 1996 draft 3.1: access restricted, regard the site as off limits"),
@@ -67,35 +66,27 @@ def with_access(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
     the status.
     """
     if answer.sign == OFFLINE:
-        return replace(answer, access=result_of(None, rows, OFFLINE), reason="offline, and not in the HTTP cache")
+        return replace(answer, access=result_of(None, rows, OFFLINE)[0], reason="offline, and not in the HTTP cache")
     by_proxy = f", through the proxy {answer.proxy}" if answer.is_of_proxy and answer.proxy else ""
     if answer.status is None:
         reason = shortened(answer.reason, MAX_TEXT - len(by_proxy)) + by_proxy
         return replace(answer, access=AccessResult.UNREACHABLE, reason=reason)
     words, sign = f"HTTP {answer.status}{answer.reason}{by_proxy}", answer.sign
-    access = result_of(answer.status, rows, sign)
+    access, _source = result_of(answer.status, rows, sign)
     if sign:
         words = f"{words}, a challenge by {sign}"
     elif access is AccessResult.SUCCESS and b"<" in answer.body[:MAX_PAGE]:  # most files have no `<`
         robots = RobotsTxt.parse(answer.body, len(answer.body))
         if robots.is_markup_without_rules:
             words, sign = f"{words}, {A_PAGE}", MARKUP
-            access = result_of(answer.status, rows, sign)
+            access, _source = result_of(answer.status, rows, sign)
         elif robots.from_browser:
             words = f"{words}, a page that a browser made of the text"
     return replace(answer, access=access, reason=words, sign=sign)
 
 
-def result_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> AccessResult:
-    """Return the access result for a status and an `Answer.sign` by a policy; UNREACHABLE for a status in no row."""
-    return _row(status, sign, rows)[0]
-
-
-def source_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> str:
-    """Return where the access result is specified; empty for a status in no row."""
-    return _row(status, sign, rows)[1]
-
-
-def _row(status: int | None, sign: str, rows: Iterable[StatusRow]) -> tuple[AccessResult, str]:
+def result_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> tuple[AccessResult, str]:
+    """Return the access result for a status and an `Answer.sign` by a policy, and where it is specified. For a status
+    in no row, the result is UNREACHABLE (2.3.1.4: "undefined", so complete disallow), and the text is empty."""
     key = sign if sign in {MARKUP, OFFLINE} else CHALLENGE if sign else status
-    return next(((result, source) for keys, result, source in rows if key in keys), (OTHER_STATUS, ""))
+    return next(((result, source) for keys, result, source in rows if key in keys), (AccessResult.UNREACHABLE, ""))

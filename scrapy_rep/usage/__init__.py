@@ -20,10 +20,9 @@ CONTENT_USAGE, CONTENT_SIGNAL = Directive.CONTENT_USAGE.key, Directive.CONTENT_S
 # Headers with rules for robots, such as `X-Robots-Tag: noai`. `Robots-Tag` is the coming name.
 ROBOTS_TAGS = ("x-robots-tag", "robots-tag")
 ROBOTS_META = "meta robots"  # stands for `<meta name="robots" content="noai">` in a page of HTML
-USAGE_DIRECTIVES = (CONTENT_USAGE, CONTENT_SIGNAL)  # keys in robots.txt, and names of headers
 # TDMRep: the header `TDM-Reservation: 1`, and `<meta name="tdm-reservation" content="1">` in a page of HTML.
 TDM_RESERVATION, TDM_META = "tdm-reservation", "meta tdm-reservation"
-USAGE_HEADERS = (*USAGE_DIRECTIVES, TDM_RESERVATION)
+USAGE_HEADERS = (CONTENT_USAGE, CONTENT_SIGNAL, TDM_RESERVATION)
 
 VOCAB_DRAFT = "draft-ietf-aipref-vocab-08 of 2026-09-14"
 SIGNALS = "contentsignals.org"

@@ -45,15 +45,14 @@ class Usage(Mapping[str, bool]):
         found = robots.verdict(url, product_token)
         if not found.allowed:
             return cls()
-        lines = deciding_statements(url, found.product_token, robots.octets)
-        stated = [*lines, *_by_policy_tokens(robots, url)]
+        stated = [*deciding_statements(url, found.product_token, robots.octets), *_by_policy_tokens(robots, url)]
         return cls(stricter(statement.preferences for statement in stated), tuple(stated))
 
     def deciding(self, category: str) -> Statement | None:
         """Return the first statement that decided about the category; None if its preference is unknown."""
         allowed = self.get(category)
-        stated = self.statements if allowed is not None else ()
-        return next((one for one in stated if one.preferences.get(category) is allowed), None)
+        stated = (one for one in self.statements if category in one.preferences)
+        return next((one for one in stated if one.preferences[category] is allowed), None)
 
     def with_header(self, directive: str, values: Sequence[bytes]) -> Usage:
         """Return the preferences, combined with those in the response's headers of the name `directive`.
@@ -80,11 +79,9 @@ def _by_policy_tokens(robots: RobotsTxt, url: str) -> Iterator[Statement]:
     """Yield, as statements, the rules about the URL in groups that name a policy token. Groups of `*` do not count."""
     for category, token in POLICY_TOKENS.items():
         found = robots.verdict(url, token)
-        if found.product_token != token:
-            continue
         # If finding the rule that decides takes too long, a rule that disallows anything counts.
         rule = robots.first_disallow(token) if found.reason is VerdictReason.TOO_COSTLY else found.rule
-        if rule is not None:
+        if rule is not None and found.product_token == token:
             directive = "allow" if rule.allow else "disallow"
             yield Statement(rule.line, directive, rule.octets, "", {category: rule.allow}, token)
 
@@ -97,14 +94,9 @@ class UsageVerdict(Verdict):
     """The usage preferences for the page; empty if the page is refused for another reason than USAGE."""
 
     @property
-    def statement(self) -> Statement | None:
-        """The statement that disallows the purpose; None unless the reason is USAGE."""
-        return self.usage.deciding(self.purpose) if self.purpose is not None else None
-
-    @property
     def decided_by(self) -> Rule | Statement | None:
-        """The rule or statement that decided; None if there is none."""
-        return self.rule or self.statement
+        """The rule that decided, or the statement that disallows the purpose; None if there is none."""
+        return self.usage.deciding(self.purpose) if self.purpose is not None else self.rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +107,10 @@ class Purposes:
     refuse: bool = False
     """Whether a page is refused if its site disallows one of the categories (REP_PURPOSES_REFUSE)."""
 
-    @classmethod
-    def of(cls, categories: tuple[str, ...], refuse: bool) -> Purposes:
-        """Return the purposes that the settings name. Raises ValueError if the extra `usage` is not installed."""
-        if categories and find_spec("http_sf") is None:
+    def __post_init__(self) -> None:
+        """Raises ValueError if the extra `usage` is not installed."""
+        if self.categories and find_spec("http_sf") is None:
             raise ValueError('REP_PURPOSES needs the extra `usage`: pip install "scrapy-rep[usage]"')
-        return cls(categories, refuse)
 
     def refused_by(self, preferences: Mapping[str, bool]) -> str | None:
         """Return the first purpose for which a page with these preferences is refused; None if it is not refused."""
@@ -145,14 +135,14 @@ class Purposes:
 
     def judge_usage(self, verdict: Verdict, usage: Usage) -> UsageVerdict:
         """Return the verdict for a page with these preferences. Pages with NEVER_REFUSED reasons stay allowed."""
-        values = {field.name: getattr(verdict, field.name) for field in fields(Verdict)}
+        judged = UsageVerdict(**{field.name: getattr(verdict, field.name) for field in fields(Verdict)}, usage=usage)
         if not verdict.allowed or verdict.reason in NEVER_REFUSED or (purpose := self.refused_by(usage)) is None:
-            return UsageVerdict(**values, usage=usage)
+            return judged
         stated = usage.deciding(purpose)
-        if stated is not None and stated.line is not None:
-            values["product_token"] = stated.product_token
-        values.update(allowed=False, reason=VerdictReason.USAGE, rule=None, purpose=purpose)
-        return UsageVerdict(**values, usage=usage)
+        token = stated.product_token if stated is not None and stated.line is not None else verdict.product_token
+        return replace(
+            judged, allowed=False, reason=VerdictReason.USAGE, rule=None, purpose=purpose, product_token=token
+        )
 
 
 def usage_in(verdict: Verdict | None) -> Usage:

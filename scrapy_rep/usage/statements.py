@@ -10,22 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
-from typing import NamedTuple, cast
+from typing import cast
 
 from scrapy_rep.protocol.foreign_text import MAX_RULE, printable, shortened, text_of
+from scrapy_rep.protocol.robotstxt import syntax
+from scrapy_rep.protocol.robotstxt.groups import Segments, starts_of_segments
 from scrapy_rep.protocol.robotstxt.parser import Ignored
 from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, matching_places, patterns, spellings
-from scrapy_rep.protocol.robotstxt.segments import Segments, starts_of_segments
-from scrapy_rep.protocol.robotstxt.syntax import (
-    EVERYONE,
-    VALUE,
-    WHITE_SPACE,
-    Directive,
-    is_product_token,
-    key_of,
-    record_of,
-    searchable,
-)
+from scrapy_rep.protocol.robotstxt.syntax import Directive, is_product_token
 from scrapy_rep.usage import CONTENT_SIGNAL, CONTENT_USAGE, TDM_META, TDM_RESERVATION, USE_LEVELS, VOCABULARY
 
 # The most octets of statements in a file, or in a response's headers of one name. Reading a dictionary of
@@ -39,12 +31,14 @@ NEEDS_EXTRA = 'Content-Usage cannot be read without the extra `usage`: pip insta
 # Rules for robots that have a value after a colon, as crawlers' names have a rule there.
 _RULES_WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 
-# Lines that end a run of user-agent lines (`segments`).
-_RULE_OR_STATEMENT = record_of(
-    key_of(Directive.ALLOW, Directive.DISALLOW, Directive.CONTENT_USAGE, Directive.CONTENT_SIGNAL), ""
+# Lines that end a run of user-agent lines (`groups`).
+_RULE_OR_STATEMENT = syntax.record_of(
+    syntax.key_of(Directive.ALLOW, Directive.DISALLOW, Directive.CONTENT_USAGE, Directive.CONTENT_SIGNAL), ""
 )
 # The first group is the key of a Content-Usage line. It is empty for a Content-Signal line. The second is the value.
-_STATEMENT = record_of(f"(?:({key_of(Directive.CONTENT_USAGE)})|{key_of(Directive.CONTENT_SIGNAL)})", VALUE)
+_STATEMENT = syntax.record_of(
+    f"(?:({syntax.key_of(Directive.CONTENT_USAGE)})|{syntax.key_of(Directive.CONTENT_SIGNAL)})", syntax.VALUE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +145,7 @@ def preferences_in_tag(value: str, product_tokens: Iterable[str]) -> dict[str, b
     for part in value.lower().split(","):
         name, colon, rest = (text.strip() for text in part.partition(":"))
         if colon and name not in _RULES_WITH_VALUE and is_product_token(name):
-            is_own, name = name in own or name == EVERYONE, rest
+            is_own, name = name in own or name == syntax.EVERYONE, rest
         if is_own:
             rules.add(name)
     return {category.name: False for category in VOCABULARY if not rules.isdisjoint(category.robots_rules)}
@@ -160,19 +154,10 @@ def preferences_in_tag(value: str, product_tokens: Iterable[str]) -> dict[str, b
 # The lines of a robots.txt.
 
 
-class StatementLine(NamedTuple):
-    """A statement in a robots.txt, its segment, and the pattern that URLs are compared with."""
-
-    statement: Statement
-    segment: int
-    """The number of the line's segment, or BEFORE_ALL."""
-    pattern: str
-    """The normalised path; empty if the statement is about all paths."""
-
-
 @lru_cache(maxsize=MAX_CACHED)
-def statements_for(product_token: str | None, octets: bytes) -> tuple[StatementLine, ...]:
-    """Return the statements in the file for a product token; None stands for a crawler that no group applies to.
+def statements_for(product_token: str | None, octets: bytes) -> tuple[tuple[Statement, str], ...]:
+    """Return the statements in the file for a product token; None stands for a crawler that no group applies to. Each
+    comes with the pattern that URLs are compared with: the normalised path, empty if it is about all paths.
 
     A statement is for the nearest user-agent line above it, and for the user-agent lines above that one, if no rule and
     no other statement is between them. A statement before the first user-agent line is for all crawlers. Raises
@@ -180,7 +165,7 @@ def statements_for(product_token: str | None, octets: bytes) -> tuple[StatementL
     """
     found = list(takewhile(lambda line: line[-1], _statement_lines(octets)))  # the lines that are read
     own = set(Segments(octets).of(product_token, _RULE_OR_STATEMENT)) if found else set()
-    lines = []
+    statements = []
     for line, segment, directive, path, stated, _is_read in found:
         if segment not in own and segment != BEFORE_ALL:
             continue
@@ -188,8 +173,8 @@ def statements_for(product_token: str | None, octets: bytes) -> tuple[StatementL
         if preferences or segment in own:
             token = product_token if segment in own else None
             statement = Statement(line, directive, path, shortened(text_of(stated)), preferences, token)
-            lines.append(StatementLine(statement, segment, patterns(path.decode("latin-1"))))
-    return tuple(lines)
+            statements.append((statement, patterns(path.decode("latin-1"))))
+    return tuple(statements)
 
 
 def deciding_statements(url: str, product_token: str | None, octets: bytes) -> list[Statement]:
@@ -200,16 +185,14 @@ def deciding_statements(url: str, product_token: str | None, octets: bytes) -> l
     """
     lines = statements_for(product_token, octets)
     try:
-        places = matching_places([line.pattern for line in lines], spellings(url)) if lines else []
+        places = matching_places([pattern for _, pattern in lines], spellings(url)) if lines else []
     except TooCostlyError:
-        return [line.statement for line in lines]
-    matching = [lines[place] for place in sorted(set(places))]
-    by_length = sorted(matching, key=lambda line: len(line.pattern))
-    longest = {line.statement.directive: len(line.pattern) for line in by_length if line.segment != BEFORE_ALL}
+        return [statement for statement, _ in lines]
+    matching = [lines[place] for place in places]
+    in_groups = [(len(pattern), found.directive) for found, pattern in matching if found.product_token is not None]
+    longest = {directive: length for length, directive in sorted(in_groups)}
     return [
-        line.statement
-        for line in matching
-        if line.segment == BEFORE_ALL or len(line.pattern) == longest[line.statement.directive]
+        found for found, pattern in matching if found.product_token is None or len(pattern) == longest[found.directive]
     ]
 
 
@@ -227,7 +210,7 @@ def ignored_statements(octets: bytes) -> list[Ignored]:
             except ImportError as exc:
                 fault = str(exc)
         if fault:
-            ignored.append(Ignored(line, shortened(text_of(lines[line - 1].strip(WHITE_SPACE.encode()))), fault))
+            ignored.append(Ignored(line, shortened(text_of(lines[line - 1].strip(syntax.WHITE_SPACE.encode()))), fault))
     return ignored
 
 
@@ -264,14 +247,14 @@ def _statement_lines(octets: bytes) -> Iterator[tuple[int, int, str, bytes, byte
     They are the line number, the segment, the directive, the path, the preferences, and whether the line is read
     (MAX_READ). The path begins with `/` and ends at white space; it may be missing.
     """
-    text = searchable(octets)
+    text = syntax.searchable(octets)
     starts = starts_of_segments(text)
     line, counted_to, left = 0, 0, MAX_READ
     for record in _STATEMENT.finditer(text):
         left -= len(record[0])
         line += text.count("\n", counted_to, record.start() + 1)
         counted_to = record.start() + 1
-        value = record[2].partition("#")[0].rstrip(WHITE_SPACE).encode("latin-1")
+        value = record[2].partition("#")[0].rstrip(syntax.WHITE_SPACE).encode("latin-1")
         path = value.replace(b"\t", b" ").partition(b" ")[0] if value.startswith(b"/") else b""
         directive = CONTENT_USAGE if record[1] else CONTENT_SIGNAL
         segment = bisect(starts, record.start()) - 1

@@ -82,7 +82,12 @@ async def test_each_answer_has_the_result_of_its_row(web: Web) -> None:
 
     said = {name: said_of(row) for name, row, _ in TRIED}
     found = {
-        name: (known[site.origin].access.value, pages_of(site, result), asked[site.origin], again(known[site.origin]))
+        name: (
+            known[site.origin].last.access.value,
+            pages_of(site, result),
+            asked[site.origin],
+            again(known[site.origin]),
+        )
         for name, site in sites.items()
     }
     assert found == {name: (*rest, retries + HOPS.get(name, 1), at) for name, (*rest, retries, at) in said.items()}

@@ -22,7 +22,6 @@ from scrapy_rep.protocol.status_policy import (
     SIGNS,
     StatusRow,
     result_of,
-    source_of,
     with_access,
 )
 from scrapy_rep.protocol.words import AccessResult
@@ -193,17 +192,17 @@ def cautious(status: int) -> AccessResult:
 
 def test_every_status_has_one_access_result() -> None:
     statuses = range(100, 1000)
-    assert [result_of(status, POLICIES["rfc9309"]) for status in statuses] == [*map(rfc9309, statuses)]
-    assert [result_of(status, POLICIES["cautious"]) for status in statuses] == [*map(cautious, statuses)]
+    assert [result_of(status, POLICIES["rfc9309"])[0] for status in statuses] == [*map(rfc9309, statuses)]
+    assert [result_of(status, POLICIES["cautious"])[0] for status in statuses] == [*map(cautious, statuses)]
 
 
 def test_a_number_that_is_no_status_is_unreachable() -> None:
-    assert {result_of(status, RFC9309) for status in (-1, 0, 99, 1000)} == {UNREACHABLE}
+    assert {result_of(status, RFC9309)[0] for status in (-1, 0, 99, 1000)} == {UNREACHABLE}
 
 
 def test_the_first_row_that_holds_a_status_decides() -> None:
     rows = (((404,), UNREACHABLE, "here"), (range(400, 500), UNAVAILABLE, "there"))
-    assert [result_of(status, rows) for status in (403, 404)] == [UNAVAILABLE, UNREACHABLE]
+    assert [result_of(status, rows)[0] for status in (403, 404)] == [UNAVAILABLE, UNREACHABLE]
 
 
 def test_every_row_has_its_source() -> None:
@@ -292,7 +291,7 @@ def test_the_page_that_a_browser_made_of_a_robots_txt_is_a_robots_txt() -> None:
 @pytest.mark.parametrize("status", [202, 301, 404, 503])
 def test_a_page_of_markup_counts_where_it_would_be_read(status: int) -> None:
     assert said(with_access(Answer(URL, status, body=PAGE), RFC9309)) == (
-        result_of(status, RFC9309),
+        result_of(status, RFC9309)[0],
         f"HTTP {status}",
         "",
     )
@@ -301,10 +300,10 @@ def test_a_page_of_markup_counts_where_it_would_be_read(status: int) -> None:
 def test_a_policy_of_ones_own_has_rows_for_them() -> None:
     rows: tuple[StatusRow, ...]
     rows = (((MARKUP,), UNREACHABLE, "here"), ((CHALLENGE,), RESTRICTED, "there"), ((200,), UNAVAILABLE, ""), *RFC9309)
-    assert result_of(200, rows, MARKUP) is UNREACHABLE
+    assert result_of(200, rows, MARKUP)[0] is UNREACHABLE
     assert with_access(Answer(URL, 403, sign="Vercel"), rows).access is RESTRICTED
-    assert [source_of(200, rows, sign) for sign in (MARKUP, "Vercel", "")] == ["here", "there", ""]
-    assert source_of(999, rows) == ""
+    assert [result_of(200, rows, sign)[1] for sign in (MARKUP, "Vercel", "")] == ["here", "there", ""]
+    assert result_of(999, rows)[1] == ""
 
 
 def lines(*fields: tuple[str, str]) -> Callable[[str], list[bytes]]:
@@ -387,7 +386,7 @@ NOT_CLEAR = "to a malformed or ambiguous host"
         pytest.param("HTTPS://CDN.EXAMPLE:8443", None, id="2.3.1.2-another-authority"),
         pytest.param("https://8.8.8.8/robots.txt", None, id="2.3.1.2-a-public-address"),
         pytest.param("https://www.example.com/@/robots.txt", None, id="2.3.1.2-an-at-in-the-path"),
-        pytest.param(None, NO_LOCATION, id="2.3.1.2-missing"),
+        pytest.param("", NO_LOCATION, id="2.3.1.2-missing"),
         pytest.param("", NO_LOCATION, id="2.3.1.2-empty"),
         pytest.param("/robots.txt", NO_LOCATION, id="2.3.1.2-not-absolute"),
         pytest.param("https:///robots.txt", NO_LOCATION, id="2.3.1.2-no-authority"),
@@ -435,7 +434,7 @@ NOT_CLEAR = "to a malformed or ambiguous host"
         ),
     ],
 )
-def test_where_a_redirect_may_lead(location: str | None, wrong: str | None) -> None:
+def test_where_a_redirect_may_lead(location: str, wrong: str | None) -> None:
     assert why_not_followed("https://www.example.com/robots.txt", location, private=False) == wrong
 
 

@@ -88,8 +88,6 @@ class Talk:
         received = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         self._now += self._took
         received = replace(received, url=step.url, seconds=self._took, ended_at=self._now)
-        if received.status is not None:
-            received = replace(received, received_at=self._now)
         return replace(with_meaning(received, step, terms), has_another_proxy=received.has_another_proxy)
 
     @property
@@ -138,7 +136,7 @@ MEANINGS = [
 @pytest.mark.parametrize(("answer", "access", "allows"), MEANINGS)
 def test_what_an_answer_means(answer: Answer, access: AccessResult, allows: list[bool]) -> None:
     talk = Talk(answer, terms=replace(TERMS, unreachable_wait=0.0))
-    assert (talk.urls, talk.entry.access, talk.allows) == ([ROBOTS], access, allows)
+    assert (talk.urls, talk.entry.last.access, talk.allows) == ([ROBOTS], access, allows)
 
 
 # Redirects (RFC 9309 2.3.1.2).
@@ -163,7 +161,7 @@ def test_a_redirect_is_followed_across_authorities(code: int) -> None:
 )
 def test_how_many_redirects_are_followed(hops: int, asked: int, access: AccessResult, allows: list[bool]) -> None:
     talk = Talk(*(to(f"https://a.example/{hop}") for hop in range(hops)), rules())
-    assert (len(talk.asked), talk.entry.access, talk.allows) == (asked, access, allows)
+    assert (len(talk.asked), talk.entry.last.access, talk.allows) == (asked, access, allows)
 
 
 def test_a_loop_ends_as_too_many_redirects() -> None:
@@ -203,7 +201,7 @@ def test_a_loop_ends_as_too_many_redirects() -> None:
 )
 def test_redirects_that_end_unreachable(answers: list[Answer], reason: str) -> None:
     talk = Talk(*answers, terms=replace(TERMS, unreachable_wait=0.0))
-    assert (talk.entry.access, talk.entry.last.reason, talk.allows) == (AccessResult.UNREACHABLE, reason, NONE)
+    assert (talk.entry.last.access, talk.entry.last.reason, talk.allows) == (AccessResult.UNREACHABLE, reason, NONE)
 
 
 def test_a_host_that_redirects_to_itself_is_not_from_public_to_private() -> None:

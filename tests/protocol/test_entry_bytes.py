@@ -231,18 +231,18 @@ def test_an_outage_keeps_the_answer_from_before_it_whichever_crawl_has_it() -> N
 
 def test_an_own_outage_with_its_backoff_counts_more_than_a_stored_one_without() -> None:
     own, later = Entry(URL, outage=OUTAGE), Entry(URL, outage=replace(OUTAGE, answer=Answer(URL, ended_at=3.0)))
-    assert latest(own, without_backoff(later)) is own
-    assert latest(own, later) is later
-    assert latest(None, later) is later
-    assert latest(own, None) is own
+    assert latest(own, without_backoff(later)) == own
+    assert latest(own, later) == later
+    assert latest(None, later) == later
+    assert latest(own, None) == own
 
 
 def test_a_stored_answer_counts_more_than_a_replay() -> None:
     assert ENTRY.stored is not None
     replayed = replace(ENTRY.stored, answer=replace(ENTRY.stored.answer, replayed=True), received_at=9.0)
     own, stored = Entry(URL, replayed), Entry(URL, ENTRY.stored)
-    assert latest(own, stored) is stored
-    assert latest(own, None) is own
-    assert latest(replace(own, outage=OUTAGE), stored) is stored
+    assert latest(own, stored) == stored
+    assert latest(own, None) == own
+    assert latest(replace(own, outage=OUTAGE), stored) == stored
     outage = Entry(URL, outage=replace(OUTAGE, answer=Answer(URL, ended_at=20.0)))
     assert latest(own, outage) == replace(outage, stored=replayed)

@@ -8,7 +8,7 @@ from asking import parse
 from scrapy_rep.protocol.robotstxt.groups import VALUE_FAULTS
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
 from scrapy_rep.protocol.robotstxt.syntax import Directive
-from scrapy_rep.usage import USAGE_DIRECTIVES
+from scrapy_rep.usage import CONTENT_SIGNAL, CONTENT_USAGE
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_line_that_is_read_is_not_reported(line: str) -> None:
 
 
 def test_each_directive_says_which_values_it_does_not_read() -> None:
-    assert {*VALUE_FAULTS, *USAGE_DIRECTIVES} == {directive.key for directive in Directive}
+    assert {*VALUE_FAULTS, CONTENT_USAGE, CONTENT_SIGNAL} == {directive.key for directive in Directive}
 
 
 def test_all_are_reported_in_their_order() -> None:

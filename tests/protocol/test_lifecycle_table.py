@@ -171,7 +171,7 @@ def test_a_failure_leaves_what_was_stored(state: State, entry: Entry | None, ret
     assert after.outage.failures == (before.failures + 1 if before is not None else 1)
     wait = BACKOFF_MAX if retry_after else backoff(after.outage.failures)
     assert (after.outage.answer.ended_at, after.outage.fetch_again_at) == (NOW, NOW + wait)
-    assert after.access is AccessResult.UNREACHABLE
+    assert after.last.access is AccessResult.UNREACHABLE
 
 
 # 40 days of outage, hour by hour.

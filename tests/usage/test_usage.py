@@ -209,8 +209,8 @@ def test_without_the_extra_content_usage_is_not_guessed_at(monkeypatch: pytest.M
     assert (ignored.line, ignored.reason) == (2, NEEDS_EXTRA)
     assert Usage.of(parse("User-agent: *\nContent-Signal: search=no\n"), "/", TOKEN) == {"search": False}
     with pytest.raises(ValueError, match=r"REP_PURPOSES needs the extra `usage`: pip install \"scrapy-rep\[usage\]\""):
-        Purposes.of(("search",), refuse=False)
-    assert Purposes.of((), refuse=False) == Purposes()
+        Purposes(("search",), refuse=False)
+    assert Purposes((), refuse=False) == Purposes()
 
 
 def test_content_signals_is_read_as_content_signal() -> None:

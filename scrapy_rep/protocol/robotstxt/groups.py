@@ -1,18 +1,83 @@
-"""The records, groups and ignored lines of a robots.txt, as lists for reports (RFC 9309 2.1, 2.2).
+"""The groups of a robots.txt: the lines that are for a crawler, and lists of all lines (RFC 9309 2.1, 2.2).
 
-They are for reports and for programs that read other directives. A verdict on access does not use them.
+A segment is the text from one user-agent line to the next:
+
+    User-agent: a       Segment 0 has a delay and no rule.
+    Crawl-delay: 5
+    User-agent: b       Segment 1 has a rule for a and b, and a delay for b alone.
+    Disallow: /x
+    Crawl-delay: 7
+    User-agent: c       Segment 2 has no records.
+
+A run is a row of user-agent lines that share the records below it. A rule between two user-agent lines ends a run. For
+delays, a delay between them ends it, too; for statements about usage, a statement.
+
+`Segments` finds a crawler's lines, for verdicts. All else here is for reports, and for programs that read other
+directives.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scrapy_rep.protocol.foreign_text import text_of
 from scrapy_rep.protocol.robotstxt import syntax
 from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.protocol.robotstxt.syntax import Directive
+
+# This text joins segments. It turns the rest of a user-agent line into a comment.
+_COMMENT_LINE = "\n#"
+
+
+class Segments:
+    """The segments of a file."""
+
+    __slots__ = ("texts", "tokens")
+
+    def __init__(self, octets: bytes) -> None:
+        parts = syntax.USER_AGENT_LINE.split(syntax.searchable(octets))
+        self.tokens = [token.lower() for token in parts[1::2]]
+        """The product token of each segment's user-agent line, in lower case; empty if the line has none."""
+        self.texts = parts[2::2]
+        """For each segment, the rest of its user-agent line and all lines after it."""
+
+    def obeyed_token(self, product_tokens: Sequence[str]) -> str | None:
+        """Return the first of these tokens that a group names; else `*`; None if there is no group of `*` either."""
+        for token in (*product_tokens, syntax.EVERYONE):
+            if token.lower() in self.tokens:
+                return token
+        return None
+
+    def of(self, product_token: str | None, ends: re.Pattern[str] = syntax.RULE_LINE) -> tuple[int, ...]:
+        """Return the segments that contain the token's records of one kind. There are none if the token is None.
+
+        `ends` matches the lines that end a run of user-agent lines. The last segment of a run has the records.
+        """
+        key = product_token and product_token.lower()
+        last, end = len(self.tokens) - 1, -1
+        own_segments = []
+        for start in [at for at, token in enumerate(self.tokens) if token == key]:
+            if start <= end:
+                continue
+            end = start
+            while end < last and not ends.search(self.texts[end]):
+                end += 1
+            own_segments.append(end)
+        return tuple(own_segments)
+
+    def joined(self, own_segments: Sequence[int]) -> str:
+        """Return the lines of these segments as one text."""
+        return _COMMENT_LINE.join([self.texts[at] for at in own_segments])
+
+
+def starts_of_segments(text: str) -> list[int]:
+    """Return the offsets of all user-agent lines in a text that `searchable` returned."""
+    return [record.start() for record in syntax.USER_AGENT_LINE.finditer(text)]
+
+
+# Lists of all lines.
 
 # The expression has one regular-expression group for each directive, in the order of `_DIRECTIVES`.
 _RECORD = re.compile("|".join(expression.pattern for expression in syntax.RECORDS.values()), re.ASCII)

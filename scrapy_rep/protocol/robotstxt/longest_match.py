@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, repeat
 
+from scrapy_rep.protocol.robotstxt.groups import Segments, starts_of_segments
 from scrapy_rep.protocol.robotstxt.patterns import (
     ROBOTS_PATH,
     affordable,
@@ -21,7 +22,6 @@ from scrapy_rep.protocol.robotstxt.patterns import (
     spellings,
 )
 from scrapy_rep.protocol.robotstxt.rules import Rule
-from scrapy_rep.protocol.robotstxt.segments import Segments, starts_of_segments
 from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_SPACE, searchable, values_of
 
 # Bytes of memory, measured by tests/protocol/test_costs.py.
@@ -30,6 +30,7 @@ _MEMORY_OF_RULE = 60
 
 _WHITE_SPACE = WHITE_SPACE.encode()
 
+NO_RANK = 2**63  # more than any rank
 BEGINNING = 4  # octets at the beginning of a distinctive text; they are searched for first
 
 
@@ -108,12 +109,10 @@ class EffectiveRules:
             self._order = array("I", self._by_precedence(range(len(self._patterns))))
             self._index = MatchIndex([self._patterns[place] for place in self._order])
             self._first = None
-        if len(compared) == 1:
-            rank = self._index.first_match(compared[0])
-        else:
-            ranks = [rank for each in compared if (rank := self._index.first_match(each)) is not None]
-            rank = min(ranks, default=None)
-        return self._order[rank] if rank is not None else None
+        rank = self._index.first_match(compared[0])
+        if len(compared) > 1:
+            rank = min(rank, self._index.first_match(compared[1]))
+        return self._order[rank] if rank != NO_RANK else None
 
     def _by_precedence(self, found: Iterable[int]) -> list[int]:
         """Return the places in the order in which their rules decide (2.2.2).
@@ -174,16 +173,16 @@ class MatchIndex:
         self.memory = 45 * len(prefixes) + 310 * len(self._starred)
         """The approximate bytes of memory without the patterns (measured: tests/protocol/test_costs.py)."""
 
-    def first_match(self, spelling: str) -> int | None:
-        """Return the rank of the first pattern that matches this spelling; None if none does. Raises TooCostlyError."""
+    def first_match(self, spelling: str) -> int:
+        """Return the rank of the first pattern that matches this spelling; NO_RANK if none does. Raises
+        TooCostlyError."""
         with_end = f"{spelling}$"
         # Begin with the last prefix in the index that is sorted before the spelling. Follow its links to a prefix that
         # the spelling begins with. The first such prefix is the longest.
         number = bisect_right(self._prefixes, with_end) - 1
         while number >= 0 and not with_end.startswith(self._prefixes[number]):
             number = self._shorter[number]
-        first = self._first[number] if number >= 0 else None
-        candidates: Collection[str]
+        first = self._first[number] if number >= 0 else NO_RANK
         if len(spelling) > self._longest:
             candidates = affordable(spelling, self._starred)
         else:
@@ -196,7 +195,7 @@ class MatchIndex:
             ]
         for pattern in candidates:
             rank = self._starred[pattern]
-            if (first is None or rank < first) and matches(pattern, spelling):
+            if rank < first and matches(pattern, spelling):
                 first = rank
         return first
 

@@ -2,7 +2,7 @@
 
 RobotsTxt also has all other records, such as sitemaps.
 
-`syntax` defines what a record is. `segments` finds the records of a crawler. `patterns` normalises rules and URLs
+`syntax` defines what a record is. `groups` finds the records of a crawler. `patterns` normalises rules and URLs
 for comparison. `longest_match` finds the rule that decides. Lines are parsed only when a method needs them, because
 most lines of most files are about other crawlers.
 """
@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.robotstxt import syntax
-from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_ignored, read_lines
+from scrapy_rep.protocol.robotstxt.groups import Group, Record, Segments, read_groups, read_ignored, read_lines
 from scrapy_rep.protocol.robotstxt.longest_match import EffectiveRules
 from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, is_robots_txt
 from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
-from scrapy_rep.protocol.robotstxt.segments import Segments
 from scrapy_rep.protocol.robotstxt.syntax import Directive, is_product_token
 from scrapy_rep.protocol.words import VerdictReason, counted
 
@@ -141,7 +140,7 @@ class RobotsTxt:
     @property
     def has_groups(self) -> bool:
         """Whether the file has a user-agent line. A file without one has no rules that apply."""
-        return syntax.RECORDS[Directive.USER_AGENT].search(syntax.searchable(self.octets)) is not None
+        return syntax.USER_AGENT_LINE.search(syntax.searchable(self.octets)) is not None
 
     @property
     def is_markup_without_rules(self) -> bool:

@@ -181,20 +181,18 @@ def matches(pattern: str, spelling: str) -> bool:
 def matching_places(patterns: Sequence[str], spellings: Sequence[str]) -> list[int]:
     """Return the places of the patterns that match one of a URL's `spellings`. Raises TooCostlyError."""
     beginnings = tuple(patterns)
-    starred: Collection[str] = {pattern for pattern in patterns if "*" in pattern}
-    found: list[int] = []
+    starred = {pattern for pattern in patterns if "*" in pattern}
+    matching: set[str] = set()
     for spelling in spellings:
         # A spelling contains no `*` and no `$`. So a pattern without `*` matches if it is a prefix of `with_end`.
         with_end = f"{spelling}$"
         if with_end.startswith(beginnings):
-            found += [place for place, pattern in enumerate(patterns) if with_end.startswith(pattern)]
-        if starred:
+            matching.update(filter(with_end.startswith, patterns))
+        for pattern in affordable(spelling, starred) if starred else ():
             # In many files, patterns differ only in the text after the last `*`, so this text is searched for first.
-            candidates = affordable(spelling, starred)
-            likely = [pattern for pattern in candidates if pattern.rstrip("*").rpartition("*")[2] in with_end]
-            if matching := {pattern for pattern in likely if matches(pattern, spelling)}:
-                found += [place for place, pattern in enumerate(patterns) if pattern in matching]
-    return found
+            if pattern.rstrip("*").rpartition("*")[2] in with_end and matches(pattern, spelling):
+                matching.add(pattern)
+    return [place for place, pattern in enumerate(patterns) if pattern in matching] if matching else []
 
 
 def is_robots_txt(url: str) -> bool:

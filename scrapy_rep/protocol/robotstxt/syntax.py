@@ -170,7 +170,8 @@ RECORDS = {
 _KEY = re.compile(key_of(*Directive), re.ASCII)
 # What shows that the rest of a user-agent line was meant to be read: `GPTBot, ClaudeBot` or `* Disallow: /private/`.
 MORE_NAMES = re.compile(rf"[,;|\x80-\xff]|{_WS}{key_of(*Directive)}")
-# Lines that end a run of user-agent lines (`segments`).
+USER_AGENT_LINE = RECORDS[Directive.USER_AGENT]
+# Lines that end a run of user-agent lines (`groups`).
 RULE_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW), "")
 RULE_OR_DELAY_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW, Directive.CRAWL_DELAY), "")
 PATTERN_STARTS = (b"/", b"*")  # the first octet of a rule's value if the rule can match (2.2, path-pattern; 5.1)
@@ -184,15 +185,13 @@ RULE_ALLOWS = record_of(f"(?:({key_of(Directive.ALLOW)})|{key_of(Directive.DISAL
 def has_record(text: str) -> bool:
     """Whether the text has a user-agent line, a sitemap, or a rule that can match. An LF has to stand before each line,
     as in the text of `searchable`."""
-    return any(
-        record.search(text) for record in (RECORDS[Directive.USER_AGENT], RECORDS[Directive.SITEMAP], RULE_VALUE)
-    )
+    return any(record.search(text) for record in (USER_AGENT_LINE, RECORDS[Directive.SITEMAP], RULE_VALUE))
 
 
 def has_rule_in_group(octets: bytes) -> bool:
     """Whether the file has a rule that can match below a user-agent line."""
     text = searchable(octets)
-    group = RECORDS[Directive.USER_AGENT].search(text)
+    group = USER_AGENT_LINE.search(text)
     return group is not None and RULE_VALUE.search(text, group.end()) is not None
 
 
