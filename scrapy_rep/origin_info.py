@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from scrapy.utils.datatypes import LocalCache
 
@@ -20,7 +21,7 @@ from scrapy_rep.stats import CHALLENGE, NO_RULES, TRUNCATED
 _NO_RULES_BY_CAUSE = {words.NO_GROUPS: "empty", words.REDIRECTS: "redirects"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OriginInfo:
     """What is known of an origin's robots.txt at one moment. Times are seconds since the epoch."""
 
@@ -28,7 +29,7 @@ class OriginInfo:
     pause: float | None = None
     """In an outage, seconds until the next attempt that requests wait for; None if they wait for no attempt."""
 
-    @property
+    @cached_property
     def last(self) -> Answer:
         """The last answer, which may be a failure."""
         return self.policy.entry.last
@@ -55,7 +56,7 @@ class OriginInfo:
             return self.policy.entry.outage.fetch_again_at
         return self.policy.entry.stored.fresh_until if self.policy.entry.stored is not None else 0.0
 
-    @property
+    @cached_property
     def kind(self) -> OriginKind:
         """What robots.txt means for the crawl now."""
         robots, access = self.policy.robots, self.last.access

@@ -20,11 +20,10 @@ from scrapy_rep.extensions import Extension
 from scrapy_rep.meta import DONT_OBEY
 from scrapy_rep.origin_info import LastResult, OriginInfo
 from scrapy_rep.protocol import words
-from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.words import AccessResult, OriginKind, counted
 from scrapy_rep.settings import MAX_BODY
-from scrapy_rep.signals import robots_known, robots_response
+from scrapy_rep.signals import robots_known
 from scrapy_rep.stats import EXEMPTED, RESPONSES
 
 # What exempts requests from robots.txt -> the stat that counts them.
@@ -39,10 +38,13 @@ class OriginsLog(Extension):
         self._oldest: float | None = None
         """The age in seconds of the oldest of these files that have a Date; None if none has."""
         self._crawler.signals.connect(self._robots_known, signal=robots_known)
-        self._crawler.signals.connect(self._answered, signal=robots_response)
         self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
-    def _robots_known(self, info: OriginInfo, before: LastResult | None, result: LastResult) -> None:
+    def _robots_known(self, info: OriginInfo, before: LastResult | None, result: LastResult, fetched: bool) -> None:
+        if fetched and info.last.replayed and info.last.access is not AccessResult.UNREACHABLE:
+            self._replayed += 1
+            if info.last.caching.date is not None:
+                self._oldest = max(self._oldest or 0.0, info.policy.at - info.last.caching.date)
         if before is not None and (before.cause, before.stats) == (result.cause, result.stats):
             return
         for stat in before.stats if before is not None else ():
@@ -65,12 +67,6 @@ class OriginsLog(Extension):
             is_shown = info.cause in {words.A_PAGE, *words.ACCESS_DENIED} and self._is_first(info.cause)
             level, why = logging.INFO if is_shown else logging.DEBUG, printable(info.why_no_rules)
             self._log.log(level, "%s: %s, so everything is allowed", info.address, why)
-
-    def _answered(self, answer: Answer) -> None:
-        if answer.replayed and answer.access not in {AccessResult.UNREACHABLE, AccessResult.REDIRECT}:
-            self._replayed += 1
-            if answer.caching.date is not None:
-                self._oldest = max(self._oldest or 0.0, answer.ended_at - answer.caching.date)
 
     def _closed(self, reason: str) -> None:
         kinds = ", ".join(self._kinds()) or "none was needed"
