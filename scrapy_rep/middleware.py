@@ -3,17 +3,17 @@
 What a stop does, in order, whether the crawl has finished or was stopped (Ctrl-C, CloseSpider):
 
 1. The engine begins to close: `SingleFlight.begin_close`. The waits of requests that can go back to the queue end.
-   Fetches for which no other request waits are cancelled, and pauses between rounds end (`Driver.end_pauses`).
+   Pauses between rounds end (`Driver.end_pauses`), and fetches for which no other request waits are cancelled.
 2. Requests of the scheduler that waited in the downloader go back to the queue (`SchedulerDoor.put_back`).
 3. The engine waits for all downloads, callbacks and item pipelines. A request that belongs to an item still gets the
    result of the round that is under way.
-4. The engine closes the scheduler: `SchedulerDoor.close` puts the requests at the door back, and then deletes their
-   copies (`waiting.copies`).
+4. The engine closes the scheduler: `SchedulerDoor.close` puts the requests at the door back, closes the scheduler, and
+   only then deletes their copies (`waiting.copies`).
 5. The engine sends `spider_closed`: `RepMiddleware` ends the waits that are left, and waits until what was fetched is
    stored and the leases are given back (`SingleFlight.close`). Extensions log and write their last lines. All of this
    comes before other components get the signal (`called_first`), so that Scrapy's `log_count/` counts these lines.
 
-A process that is killed does none of this. The copies of the waiting requests are then left (`waiting.copies`).
+A process that is killed does none of this. With a JOBDIR or scrapy-redis, copies of the requests at the door are left.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class OriginsLog(Extension):
         if self._replayed:
             age = "of unknown age" if self._oldest is None else f"{duration(self._oldest)} old"
             files = counted(self._replayed, "robots.txt file")
-            self._log.info("A cache has replayed %s, which decided. The oldest is %s", files, age)
+            self._log.info("%s came from a cache of the crawl. The oldest is %s", files, age)
         exempt = {by: self._stats.get_value(stat, 0) for by, stat in EXEMPT_BY.items()}
         if any(exempt.values()):
             by = ", ".join(f"{number:,} by {by}" for by, number in exempt.items() if number)

@@ -1,4 +1,4 @@
-"""Origins: scheme, host and port. Each origin has its own robots.txt (RFC 9309 2.3)."""
+"""Origins: scheme, host (IDNA) and port. Each origin has its own robots.txt (RFC 9309 2.3)."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "RFC 9309 2.3.1.4",
         "Forbidden while robots.txt is unreachable ({url}: {answer})",
         "because robots.txt was unreachable",
-        "robots.txt was unreachable. If the cause is in your crawl, proxy or network, correct it. Then try again later",
+        "robots.txt was unreachable. If the reason names a proxy, check the proxy. Then try again later",
     ),
     VerdictReason.RESTRICTED: ReasonWords(
         "",

@@ -1,4 +1,4 @@
-"""All access to Scrapy's download slots, `Downloader.slots`: their delays, and taking a request out of a slot.
+"""Scrapy's download slots, `Downloader.slots`: their delays (here a Crawl-delay takes effect), and taking a request out.
 
 `scheduler_queues.py` gets the slots from here (`slots_of`), to choose the next request.
 """

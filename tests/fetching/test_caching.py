@@ -280,7 +280,7 @@ async def test_one_line_says_how_old_the_oldest_replay_is(web: Web, tmp_path: Pa
     assert time.now == now
     result = await crawl(*urls, settings=replaying(tmp_path), robots=with_clock(time))
     lines = [line for line in result.messages(logging.INFO, "scrapy_rep") if "cache" in line]
-    assert lines == ["A cache has replayed 2 robots.txt files, which decided. The oldest is 7,201 h old"]
+    assert lines == ["2 robots.txt files came from a cache of the crawl. The oldest is 7,201 h old"]
 
 
 @ensureDeferred

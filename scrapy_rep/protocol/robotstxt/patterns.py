@@ -1,4 +1,4 @@
-"""URLs and patterns, normalised; and matching one pattern, with `*` and `$` (RFC 9309 2.2.3).
+"""URLs and patterns, normalised; matching one pattern, with `*` and `$`, and what this may cost (RFC 9309 2.2.3).
 
 A pattern is the normalised value of a rule. A `*` anywhere and a `$` at the end are special; all else is literal.
 
