@@ -1,4 +1,4 @@
-"""Scrapy's download slots, `Downloader.slots`: their delays (here a Crawl-delay takes effect), and taking a request out.
+"""Scrapy's download slots, `Downloader.slots`: their delays, where a Crawl-delay takes effect, and their queues.
 
 `scheduler_queues.py` gets the slots from here (`slots_of`), to choose the next request.
 """

@@ -339,7 +339,7 @@ async def test_a_cache_of_the_project_may_replay_robots_txt(
     assert list(result.pages) == urls
     assert len(site.requests) == requests
     age = " old" if date is not None and "1994" in date else " of unknown age"
-    (line,) = [line for line in result.messages(logging.INFO, "scrapy_rep") if "cache has" in line]
+    (line,) = [line for line in result.messages(logging.INFO, "scrapy_rep") if "a cache of the crawl" in line]
     assert line.endswith(age)
 
 
