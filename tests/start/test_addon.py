@@ -17,7 +17,7 @@ from crawling import ADDON as BY_ADDON
 from crawling import CrawlSpider, crawl
 from processes import PythonProcess, run_python, until
 from pytest_twisted import ensureDeferred
-from scrapy import Request
+from scrapy import Request, Spider
 from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
@@ -684,6 +684,13 @@ async def test_if_a_wrong_name_resembles_no_setting_all_settings_are_listed(web:
         f"{name} is no setting of scrapy-rep and has no effect; the settings are "
         f"{', '.join(SETTINGS)}, ROBOTSTXT_OBEY, ROBOTSTXT_USER_AGENT"
     )
+
+
+@pytest.mark.parametrize(("attribute", "seconds"), [(2.5, 2.5), (None, 15.0), (60, 30.0)])
+def test_the_spiders_download_timeout_counts_as_the_setting_does(attribute: float | None, seconds: float) -> None:
+    spider = Spider("patient", download_timeout=attribute)
+    crawl_settings = Settings({"DOWNLOAD_TIMEOUT": 15})
+    assert RepSettings.read(crawl_settings, spider).fetch_timeout == seconds
 
 
 @pytest.mark.parametrize(
