@@ -7,7 +7,6 @@ download handler is cancelled, so it closes the connection.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from dataclasses import replace
 from functools import cached_property, partial
 from traceback import walk_tb
@@ -24,12 +23,12 @@ from twisted.python.failure import Failure
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS, within
-from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError, is_mislabelled
 from scrapy_rep.fetching.headers import caching_of, retry_after, url_of
-from scrapy_rep.fetching.places import Connections, Places
+from scrapy_rep.fetching.places import Connections
 from scrapy_rep.fetching.request import (
     HAVE_TIMEOUTS,
+    Cookies,
     RobotsTxtDownload,
     download_of,
     is_offline,
@@ -77,7 +76,7 @@ class Fetcher:
     def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         self._crawler = crawler
         self.connections = Connections(crawler, settings)
-        crawler.signals.connect(self._wrap_handlers, signal=signals.spider_opened)
+        crawler.signals.connect(lambda: wrap_handlers(crawler, self._handle), signals.spider_opened, weak=False)
         self._settings = settings
         self._downloads = downloads
         self._now = clock.now
@@ -89,9 +88,6 @@ class Fetcher:
         self._count = crawler.stats.inc_value
         self._has_warned = False
         self._logged_errors: set[tuple[str, type[Exception]]] = set()
-
-    def _wrap_handlers(self) -> None:
-        wrap_handlers(self._crawler, self._handle)
 
     @cached_property
     def _can_cut(self) -> bool:
@@ -133,20 +129,16 @@ class Fetcher:
         began = began if download.sent_at is None else download.sent_at
         return replace(answer, ended_at=self._now(), seconds=self._monotonic() - began), download.response
 
-    def _handle(self, request: Request, call: Call) -> Coroutine[Any, Any, Response]:
-        """Return what is awaited in place of the call of a download handler."""
+    async def _handle(self, request: Request, call: Call) -> Response:
+        """Make the call of a download handler when the request has a place, if it needs one."""
         download, has_proxy = download_of(request), bool(request.meta.get("proxy"))
         places = self.connections.places_for(is_robots_txt=download is not None, has_proxy=has_proxy)
-        return call() if places is None else self._in_place(places, request, download, call)
-
-    async def _in_place(
-        self, places: Places, request: Request, download: RobotsTxtDownload | None, call: Call
-    ) -> Response:
-        """Make the call when the request has a place."""
+        if places is None:
+            return await call()
         place, is_first, on_slow = Deferred[None](), False, None
         if download is not None:
             download.handling, is_first = place, download.is_first
-            if not request.meta.get("proxy"):
+            if not has_proxy:
                 on_slow = partial(self._slow, download)
         async with places.taken(place, request.priority, is_first=is_first, on_slow=on_slow):
             return await (call() if download is None else self._limited(request, download, call))
@@ -212,22 +204,14 @@ class Fetcher:
         """Return the answer for a request that has no response."""
         if self._offline and isinstance(exc, IgnoreRequest):
             return Answer(url, sign=OFFLINE)
-        late = self._settings.fetch_timeout + LATE
-        is_late = download.sent_at is not None and self._monotonic() - download.sent_at > late
+        began, from_handler = download.sent_at, download.handlers_error
+        is_late = began is not None and self._monotonic() - began > self._settings.fetch_timeout + LATE
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
-        reason = DROPPED % shortened(_in_words(exc), MAX_CAUSE) if isinstance(exc, IgnoreRequest) else _in_words(exc)
-        from_handler = download.handlers_error
         is_of_handler = from_handler is not None and (exc is from_handler or exc.__cause__ is from_handler)
         is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler
-        if is_fault:
-            component, answered = _component_of(exc), download.response
-            got = f"HTTP {answered.status}" if answered else _in_words(from_handler) if from_handler else ""
-            reason += f"; the download handler got {got}" if got else ". The site is not at fault"
-            reason = f"{component} has raised {reason}"
-            if (component, type(exc)) not in self._logged_errors:
-                self._logged_errors.add((component, type(exc)))
-                message = "%s could not be fetched, because a component of the crawl failed: %s"
-                self._log.error(message, printable(url), reason, exc_info=exc)
+        reason = self._fault(url, exc, download) if is_fault else _in_words(exc)
+        if isinstance(exc, IgnoreRequest):
+            reason = DROPPED % shortened(reason, MAX_CAUSE)
         return Answer(
             url,
             reason=reason,
@@ -238,6 +222,18 @@ class Fetcher:
             dropped=isinstance(exc, (IgnoreRequest, StopDownload)),
             is_fault=is_fault and from_handler is None,
         )
+
+    def _fault(self, url: str, exc: Exception, download: RobotsTxtDownload) -> str:
+        """Return the reason after a component of the crawl has failed. Log it once for each component and exception."""
+        component, answered, from_handler = _component_of(exc), download.response, download.handlers_error
+        got = f"HTTP {answered.status}" if answered else _in_words(from_handler) if from_handler else ""
+        reason = f"; the download handler got {got}" if got else ". The site is not at fault"
+        reason = f"{component} has raised {_in_words(exc)}{reason}"
+        if (component, type(exc)) not in self._logged_errors:
+            self._logged_errors.add((component, type(exc)))
+            message = "%s could not be fetched, because a component of the crawl failed: %s"
+            self._log.error(message, printable(url), reason, exc_info=exc)
+        return reason
 
     def _count_response(self, response: Response, received: Response, download: RobotsTxtDownload) -> None:
         """Count the response. Log, once, that a download handler sends no `bytes_received`."""

@@ -23,8 +23,8 @@ from twisted.internet.defer import Deferred
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS
-from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.download import Fetcher
+from scrapy_rep.fetching.request import Cookies
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import KnownOrigins, OriginInfo
 from scrapy_rep.protocol.answer import Answer
@@ -81,10 +81,8 @@ class Driver:
         self._settings = settings
         self._fetcher = Fetcher(crawler, settings, downloads, clock)
         self.connections = self._fetcher.connections
-        self._store: SharedStore | None = None
         storage = storage_of(crawler, settings)
-        if storage is not None:
-            self._store = SharedStore(crawler, storage, settings, clock)
+        self._store = SharedStore(crawler, storage, settings, clock) if storage is not None else None
         self.origins = KnownOrigins(settings.memory_origins)
         self._crawler = crawler
         self._is_closing = False

@@ -17,7 +17,6 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.meta import PUT_BACK
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 
-# Meta key. Marks a request whose `dont_filter` we set to put it back into another package's scheduler.
 # Seconds that a queue may spend on failures. After that, no more requests are put back, because each could block the
 # close as long.
 MAX_FAILING = 5.0
