@@ -26,14 +26,7 @@ from scrapy_rep.deferreds import CANCELLATIONS, within
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError, is_mislabelled
 from scrapy_rep.fetching.headers import caching_of, retry_after, url_of
 from scrapy_rep.fetching.places import Connections
-from scrapy_rep.fetching.request import (
-    HAVE_TIMEOUTS,
-    Cookies,
-    RobotsTxtDownload,
-    download_of,
-    is_offline,
-    new_download,
-)
+from scrapy_rep.fetching.request import HAVE_TIMEOUTS, Cookies, RobotsTxtDownload, download_of, is_offline, new_download
 from scrapy_rep.log import logger_of
 from scrapy_rep.meta import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.answer import Answer
@@ -79,8 +72,7 @@ class Fetcher:
         crawler.signals.connect(lambda: wrap_handlers(crawler, self._handle), signals.spider_opened, weak=False)
         self._settings = settings
         self._downloads = downloads
-        self._now = clock.now
-        self._monotonic = clock.monotonic
+        self._clock = clock
         self._log = logger_of(crawler)
         self._offline = is_offline(crawler.settings)
         self._in_handlers = 0
@@ -100,7 +92,7 @@ class Fetcher:
         `Answer.seconds` count from the moment when the download handler gets the request; if it never gets the request,
         from the call.
         """
-        count, began = self._count, self._monotonic()
+        count, began = self._count, self._clock.monotonic()
         download = new_download(ask, trigger, self._crawler, self._settings, offline=self._offline)
         request = download.request
         cookies.add_to(request)
@@ -127,7 +119,7 @@ class Fetcher:
             self._count_response(response, received, download)
             answer = self._from_response(ask.url, response, received, download)
         began = began if download.sent_at is None else download.sent_at
-        return replace(answer, ended_at=self._now(), seconds=self._monotonic() - began), download.response
+        return replace(answer, ended_at=self._clock.now(), seconds=self._clock.monotonic() - began), download.response
 
     async def _handle(self, request: Request, call: Call) -> Response:
         """Make the call of a download handler when the request has a place, if it needs one."""
@@ -163,7 +155,7 @@ class Fetcher:
         seconds = self._settings.fetch_timeout
         late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
         seconds += GRACE if urlparse_cached(request).scheme in HAVE_TIMEOUTS else 0.0
-        download.sent_at, download.handling = self._monotonic(), Deferred[Response]()
+        download.sent_at, download.handling = self._clock.monotonic(), Deferred[Response]()
         try:
             download.response = await within(seconds, call(), late, download.handling)
         except CANCELLATIONS as exc:  # by the fetch or by the handler. Scrapy would never notice asyncio's
@@ -205,7 +197,7 @@ class Fetcher:
         if self._offline and isinstance(exc, IgnoreRequest):
             return Answer(url, sign=OFFLINE)
         began, from_handler = download.sent_at, download.handlers_error
-        is_late = began is not None and self._monotonic() - began > self._settings.fetch_timeout + LATE
+        is_late = began is not None and self._clock.monotonic() - began > self._settings.fetch_timeout + LATE
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
         is_of_handler = from_handler is not None and (exc is from_handler or exc.__cause__ is from_handler)
         is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler
@@ -250,7 +242,7 @@ class Fetcher:
 
     def _from_response(self, url: str, response: Response, received: Response, download: RobotsTxtDownload) -> Answer:
         """Return the answer that a response gives. `received`: the response before it was decoded."""
-        status, now, request = response.status, self._now(), download.request
+        status, now, request = response.status, self._clock.now(), download.request
         sign = vendor_of_challenge(response.headers.getlist, response.body, status)
         access, _source = result_of(status, self._settings.status_policy, sign)
         needs_body = access is AccessResult.SUCCESS

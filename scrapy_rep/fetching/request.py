@@ -28,6 +28,7 @@ from scrapy_rep.meta import DONT_OBEY, ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import NO_SESSION
+from scrapy_rep.scrapy_internals.downloads import PACE_META
 from scrapy_rep.settings import RepSettings
 
 # Keep Scrapy's middlewares and extensions from acting on the answer: scrapy-rep decides what an answer means.
@@ -53,11 +54,11 @@ HAVE_TIMEOUTS = {"http", "https"}
 # | `Proxy-Authorization` | without it, the proxy answers 407 | the proxy |
 # | `_auth_proxy` | HttpProxyMiddleware removes the header before it for any other proxy | nobody |
 # | `impersonate` | the site may answer other clients differently | everybody |
-# | `download_slot` | a host that the robots.txt is redirected to has a pace of its own | the same host |
+# | PACE_META | a host that the robots.txt is redirected to has a pace of its own | the same host |
 # | `ftp_...` | the login of the FTP server | the same host |
 _COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
 _COPIED_META = ("proxy", "_auth_proxy", "impersonate")
-_COPIED_TO_SAME_HOST = ("download_slot", "ftp_user", "ftp_password", "ftp_passive")
+_COPIED_TO_SAME_HOST = (*PACE_META, "ftp_user", "ftp_password", "ftp_passive")
 MAX_TIMES_BODY_LIMIT = 8
 """A plugin that cannot cut a body refuses one that is longer than this many times REP_BODY_LIMIT."""
 # The parameters of scrapy-zyte-api that say from where to fetch, not what to fetch.

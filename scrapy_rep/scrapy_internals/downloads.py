@@ -23,6 +23,9 @@ from scrapy.utils.misc import load_object
 
 from scrapy_rep.scrapy_internals import warn_missing
 
+PACE_META = ("download_slot",)
+"""The request meta that chooses with which requests a request shares limits and delays."""
+
 
 class UncountedDownloads:
     """Requests that do not count against CONCURRENT_REQUESTS: requests for a robots.txt, and some that wait for one.

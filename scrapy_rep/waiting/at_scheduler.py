@@ -271,14 +271,11 @@ class SchedulerDoor:
             self._single_flight.also_waits(wait.origin, wait.request)
 
     def _release(self, result: RobotsPolicy | Failure, origin: Origin) -> None:
-        """The fetch has ended: the origin's requests are ready. `result`: a policy; a Failure if the crawl closes."""
-        if isinstance(result, Failure):
-            for wait in self._here.waiting_for(origin):  # `close` puts the requests back
-                self._waits.end(wait)
-            return
+        """The fetch has ended: the origin's requests are ready. `result`: a policy; a Failure if the crawl closes. Then
+        the engine asks for no more requests, and `close` puts these back."""
         for wait in self._here.release(origin):
             self._waits.end(wait)
-            if result.basis is Basis.NOTHING_ALLOWED:
+            if isinstance(result, RobotsPolicy) and result.basis is Basis.NOTHING_ALLOWED:
                 self._ended_by[wait.request] = result
         look_for_requests(self._crawler)
 

@@ -72,9 +72,6 @@ class WaitingRequests:
         self._count(wait)
         self._ready.setdefault(wait.site, OrderedDict()).setdefault(wait.origin, deque()).append(wait)
 
-    def waiting_for(self, origin: Origin) -> list[Wait]:
-        return self._waiting[origin]
-
     def release(self, origin: Origin) -> list[Wait]:
         """Make the requests that wait for the origin ready, and return them, the highest priority first."""
         released = sorted(self._waiting.pop(origin), key=lambda wait: -wait.request.priority)
