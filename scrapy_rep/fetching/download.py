@@ -37,7 +37,7 @@ from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.status_policy import OFFLINE, REDIRECT_STATUSES, result_of
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.scrapy_internals.downloads import Call, UncountedDownloads, wrap_handlers
+from scrapy_rep.scrapy_internals.downloads import PACE_META, Call, UncountedDownloads, wrap_handlers
 from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
 from scrapy_rep.scrapy_internals.name_lookups import do_look_ups_wait
 from scrapy_rep.scrapy_internals.slots import remove_from_queue
@@ -256,8 +256,8 @@ class Fetcher:
         written = b"".join(response.headers.getlist(b"Location")[-1:])
         location = url_of(response.url, written)
         caching, is_replayed = caching_of(response.headers), "cached" in response.flags
-        # The downloader sets this key. Without it, no download handler got the request, or a copy of it.
-        is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and "download_slot" not in request.meta
+        # The downloader sets this meta. Without it, no download handler got the request, or a copy of it.
+        is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and PACE_META[0] not in request.meta
         return Answer(
             url,
             status,
