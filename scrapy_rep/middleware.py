@@ -38,8 +38,7 @@ from scrapy_rep.log import logger_of, wrong_start
 from scrapy_rep.meta import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.scrapy_internals.compat import sleep
-from scrapy_rep.scrapy_internals.download_handlers import prepare_handlers
-from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, prepare_handlers
 from scrapy_rep.scrapy_internals.engine_state import call_when_closing, called_first
 from scrapy_rep.settings import FILES, RepSettings, is_obeying
 from scrapy_rep.waiting.at_scheduler import SchedulerDoor

@@ -120,12 +120,8 @@ def _names(content_encoding: bytes) -> list[bytes]:
 def is_mislabelled(received: Response, body: bytes) -> bool:
     """Whether the decoded body is plain text under the label of a compression. `received`: the response as received."""
     lines = received.headers.getlist(b"Content-Encoding")
-    return (
-        bool(lines)
-        and body != b""
-        and received.body.startswith(body)
-        and not _DECODERS.keys().isdisjoint(_names(b",".join(lines)))
-    )
+    is_as_received = bool(lines and body) and received.body.startswith(body)
+    return is_as_received and not _DECODERS.keys().isdisjoint(_names(b",".join(lines)))
 
 
 def _is_plain(body: bytes) -> bool:
@@ -174,10 +170,9 @@ def _inflate(body: bytes) -> Iterator[bytes]:
 
 def _unbrotli(body: bytes) -> Iterator[bytes]:
     decompressor = brotli.Decompressor()
-    chunk = decompressor.process(body, output_buffer_limit=CHUNK)
-    while chunk:
+    while chunk := decompressor.process(body, output_buffer_limit=CHUNK):
         yield chunk
-        chunk = decompressor.process(b"", output_buffer_limit=CHUNK)
+        body = b""
     if not decompressor.is_finished():
         raise EOFError
 

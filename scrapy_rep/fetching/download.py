@@ -7,7 +7,6 @@ download handler is cancelled, so it closes the connection.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from dataclasses import replace
 from functools import cached_property, partial
 from traceback import walk_tb
@@ -24,17 +23,10 @@ from twisted.python.failure import Failure
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS, within
-from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError, is_mislabelled
 from scrapy_rep.fetching.headers import caching_of, retry_after, url_of
-from scrapy_rep.fetching.places import Connections, Places
-from scrapy_rep.fetching.request import (
-    HAVE_TIMEOUTS,
-    RobotsTxtDownload,
-    download_of,
-    is_offline,
-    new_download,
-)
+from scrapy_rep.fetching.places import Connections
+from scrapy_rep.fetching.request import HAVE_TIMEOUTS, Cookies, RobotsTxtDownload, download_of, is_offline, new_download
 from scrapy_rep.log import logger_of
 from scrapy_rep.meta import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.answer import Answer
@@ -45,7 +37,7 @@ from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.status_policy import OFFLINE, REDIRECT_STATUSES, result_of
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.scrapy_internals.downloads import Call, UncountedDownloads, wrap_handlers
+from scrapy_rep.scrapy_internals.downloads import PACE_META, Call, UncountedDownloads, wrap_handlers
 from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
 from scrapy_rep.scrapy_internals.name_lookups import do_look_ups_wait
 from scrapy_rep.scrapy_internals.slots import remove_from_queue
@@ -77,11 +69,10 @@ class Fetcher:
     def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         self._crawler = crawler
         self.connections = Connections(crawler, settings)
-        crawler.signals.connect(self._wrap_handlers, signal=signals.spider_opened)
+        crawler.signals.connect(lambda: wrap_handlers(crawler, self._handle), signals.spider_opened, weak=False)
         self._settings = settings
         self._downloads = downloads
-        self._now = clock.now
-        self._monotonic = clock.monotonic
+        self._clock = clock
         self._log = logger_of(crawler)
         self._offline = is_offline(crawler.settings)
         self._in_handlers = 0
@@ -89,9 +80,6 @@ class Fetcher:
         self._count = crawler.stats.inc_value
         self._has_warned = False
         self._logged_errors: set[tuple[str, type[Exception]]] = set()
-
-    def _wrap_handlers(self) -> None:
-        wrap_handlers(self._crawler, self._handle)
 
     @cached_property
     def _can_cut(self) -> bool:
@@ -104,7 +92,7 @@ class Fetcher:
         `Answer.seconds` count from the moment when the download handler gets the request; if it never gets the request,
         from the call.
         """
-        count, began = self._count, self._monotonic()
+        count, began = self._count, self._clock.monotonic()
         download = new_download(ask, trigger, self._crawler, self._settings, offline=self._offline)
         request = download.request
         cookies.add_to(request)
@@ -131,22 +119,18 @@ class Fetcher:
             self._count_response(response, received, download)
             answer = self._from_response(ask.url, response, received, download)
         began = began if download.sent_at is None else download.sent_at
-        return replace(answer, ended_at=self._now(), seconds=self._monotonic() - began), download.response
+        return replace(answer, ended_at=self._clock.now(), seconds=self._clock.monotonic() - began), download.response
 
-    def _handle(self, request: Request, call: Call) -> Coroutine[Any, Any, Response]:
-        """Return what is awaited in place of the call of a download handler."""
+    async def _handle(self, request: Request, call: Call) -> Response:
+        """Make the call of a download handler when the request has a place, if it needs one."""
         download, has_proxy = download_of(request), bool(request.meta.get("proxy"))
         places = self.connections.places_for(is_robots_txt=download is not None, has_proxy=has_proxy)
-        return call() if places is None else self._in_place(places, request, download, call)
-
-    async def _in_place(
-        self, places: Places, request: Request, download: RobotsTxtDownload | None, call: Call
-    ) -> Response:
-        """Make the call when the request has a place."""
+        if places is None:
+            return await call()
         place, is_first, on_slow = Deferred[None](), False, None
         if download is not None:
             download.handling, is_first = place, download.is_first
-            if not request.meta.get("proxy"):
+            if not has_proxy:
                 on_slow = partial(self._slow, download)
         async with places.taken(place, request.priority, is_first=is_first, on_slow=on_slow):
             return await (call() if download is None else self._limited(request, download, call))
@@ -171,7 +155,7 @@ class Fetcher:
         seconds = self._settings.fetch_timeout
         late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
         seconds += GRACE if urlparse_cached(request).scheme in HAVE_TIMEOUTS else 0.0
-        download.sent_at, download.handling = self._monotonic(), Deferred[Response]()
+        download.sent_at, download.handling = self._clock.monotonic(), Deferred[Response]()
         try:
             download.response = await within(seconds, call(), late, download.handling)
         except CANCELLATIONS as exc:  # by the fetch or by the handler. Scrapy would never notice asyncio's
@@ -212,22 +196,14 @@ class Fetcher:
         """Return the answer for a request that has no response."""
         if self._offline and isinstance(exc, IgnoreRequest):
             return Answer(url, sign=OFFLINE)
-        late = self._settings.fetch_timeout + LATE
-        is_late = download.sent_at is not None and self._monotonic() - download.sent_at > late
+        began, from_handler = download.sent_at, download.handlers_error
+        is_late = began is not None and self._clock.monotonic() - began > self._settings.fetch_timeout + LATE
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
-        reason = DROPPED % shortened(_in_words(exc), MAX_CAUSE) if isinstance(exc, IgnoreRequest) else _in_words(exc)
-        from_handler = download.handlers_error
         is_of_handler = from_handler is not None and (exc is from_handler or exc.__cause__ is from_handler)
         is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler
-        if is_fault:
-            component, answered = _component_of(exc), download.response
-            got = f"HTTP {answered.status}" if answered else _in_words(from_handler) if from_handler else ""
-            reason += f"; the download handler got {got}" if got else ". The site is not at fault"
-            reason = f"{component} has raised {reason}"
-            if (component, type(exc)) not in self._logged_errors:
-                self._logged_errors.add((component, type(exc)))
-                message = "%s could not be fetched, because a component of the crawl failed: %s"
-                self._log.error(message, printable(url), reason, exc_info=exc)
+        reason = self._fault(url, exc, download) if is_fault else _in_words(exc)
+        if isinstance(exc, IgnoreRequest):
+            reason = DROPPED % shortened(reason, MAX_CAUSE)
         return Answer(
             url,
             reason=reason,
@@ -238,6 +214,18 @@ class Fetcher:
             dropped=isinstance(exc, (IgnoreRequest, StopDownload)),
             is_fault=is_fault and from_handler is None,
         )
+
+    def _fault(self, url: str, exc: Exception, download: RobotsTxtDownload) -> str:
+        """Return the reason after a component of the crawl has failed. Log it once for each component and exception."""
+        component, answered, from_handler = _component_of(exc), download.response, download.handlers_error
+        got = f"HTTP {answered.status}" if answered else _in_words(from_handler) if from_handler else ""
+        reason = f"; the download handler got {got}" if got else ". The site is not at fault"
+        reason = f"{component} has raised {_in_words(exc)}{reason}"
+        if (component, type(exc)) not in self._logged_errors:
+            self._logged_errors.add((component, type(exc)))
+            message = "%s could not be fetched, because a component of the crawl failed: %s"
+            self._log.error(message, printable(url), reason, exc_info=exc)
+        return reason
 
     def _count_response(self, response: Response, received: Response, download: RobotsTxtDownload) -> None:
         """Count the response. Log, once, that a download handler sends no `bytes_received`."""
@@ -254,7 +242,7 @@ class Fetcher:
 
     def _from_response(self, url: str, response: Response, received: Response, download: RobotsTxtDownload) -> Answer:
         """Return the answer that a response gives. `received`: the response before it was decoded."""
-        status, now, request = response.status, self._now(), download.request
+        status, now, request = response.status, self._clock.now(), download.request
         sign = vendor_of_challenge(response.headers.getlist, response.body, status)
         access, _source = result_of(status, self._settings.status_policy, sign)
         needs_body = access is AccessResult.SUCCESS
@@ -268,8 +256,8 @@ class Fetcher:
         written = b"".join(response.headers.getlist(b"Location")[-1:])
         location = url_of(response.url, written)
         caching, is_replayed = caching_of(response.headers), "cached" in response.flags
-        # The downloader sets this key. Without it, no download handler got the request, or a copy of it.
-        is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and "download_slot" not in request.meta
+        # The downloader sets this meta. Without it, no download handler got the request, or a copy of it.
+        is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and PACE_META[0] not in request.meta
         return Answer(
             url,
             status,

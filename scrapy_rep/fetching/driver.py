@@ -23,8 +23,8 @@ from twisted.internet.defer import Deferred
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS
-from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.download import Fetcher
+from scrapy_rep.fetching.request import Cookies
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import KnownOrigins, OriginInfo
 from scrapy_rep.protocol.answer import Answer
@@ -54,25 +54,21 @@ class Triggers:
         """The request through whose proxy the fetch asks now."""
         self._proxies = [first.meta.get("proxy")]
         """None stands for no proxy."""
-        self._untried: deque[Request] = deque()
+        self.untried: deque[Request] = deque()
+        """Requests that have a proxy through which the fetch has not asked yet."""
         self._tried: deque[Request] = deque()
-
-    @property
-    def has_another_proxy(self) -> bool:
-        """Whether a request has a proxy through which the fetch has not asked yet."""
-        return bool(self._untried)
 
     def add(self, request: Request) -> None:
         """Add a request, if its proxy is another one than those of the requests so far."""
         proxy = request.meta.get("proxy")
         if proxy not in self._proxies and len(self._proxies) < MAX_PROXIES:
             self._proxies.append(proxy)
-            self._untried.append(request)
+            self.untried.append(request)
 
     def go_on(self) -> None:
         """Take the next request: one with a new proxy, else the one that was taken longest ago."""
         self._tried.append(self.current)
-        self.current = (self._untried or self._tried).popleft()
+        self.current = (self.untried or self._tried).popleft()
 
 
 class Driver:
@@ -81,10 +77,8 @@ class Driver:
         self._settings = settings
         self._fetcher = Fetcher(crawler, settings, downloads, clock)
         self.connections = self._fetcher.connections
-        self._store: SharedStore | None = None
         storage = storage_of(crawler, settings)
-        if storage is not None:
-            self._store = SharedStore(crawler, storage, settings, clock)
+        self._store = SharedStore(crawler, storage, settings, clock) if storage is not None else None
         self.origins = KnownOrigins(settings.memory_origins)
         self._crawler = crawler
         self._is_closing = False
@@ -197,7 +191,7 @@ class Driver:
         if answer.dropped and not received.dropped:
             response = None  # no archive or signal may show what a private server answered
         send(self._crawler, robots_response, answer=answer, request=triggers.current, response=response)
-        return replace(answer, has_another_proxy=True) if triggers.has_another_proxy else answer
+        return replace(answer, has_another_proxy=True) if triggers.untried else answer
 
     def _give_back(self, claim: LeaseClaim | None, entry: Entry | None = None) -> None:
         if claim is not None and self._store is not None:

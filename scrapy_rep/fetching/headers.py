@@ -76,17 +76,13 @@ def http_date(text: str | None) -> float | None:
 def field_text(headers: Headers, name: bytes, *, first: bool = False) -> str | None:
     """Return the value of a header; None if it is missing. Several lines are joined (RFC 9110 5.3), unless `first`."""
     lines = headers.getlist(name)
-    if not lines:
-        return None
-    return (lines[0] if first else b",".join(lines))[:MAX_OCTETS].decode("latin-1")
+    return (lines[0] if first else b",".join(lines))[:MAX_OCTETS].decode("latin-1") if lines else None
 
 
 def retry_after(headers: Headers, now: float) -> float:
     """Return the seconds that Retry-After asks to wait from `now` on (RFC 9110 10.2.3), at most MAX_SECONDS; 0 without
     a readable field. `now`: seconds since the epoch."""
     value = field_text(headers, b"Retry-After", first=True)
-    if value is None:
-        return 0.0
     seconds = delta_seconds(value)
     if seconds is None:
         seconds = (http_date(value) or now) - now

@@ -47,13 +47,10 @@ class Memory:
             self._in_use.move_to_end(origin)
             if policy.at <= now < policy.until:
                 return policy
-            entry: Entry | None = policy.entry
-        else:
-            octets = self._compressed.get(str(origin), b"")
-            entry = entry_from_bytes(octets, origin.robots_url, self._settings.body_limit) if octets else None
-        if entry is None:
-            return None
-        return self.put(origin, entry, now)
+            return self.put(origin, policy.entry, now)
+        octets = self._compressed.get(str(origin), b"")
+        entry = entry_from_bytes(octets, origin.robots_url, self._settings.body_limit) if octets else None
+        return self.put(origin, entry, now) if entry is not None else None
 
     def put(self, origin: Origin, entry: Entry, now: float) -> RobotsPolicy:
         """Remember the entry. Return what it means at `now`."""

@@ -1,4 +1,4 @@
-"""Builds a request for a robots.txt: its mark, its header fields, its meta for Scrapy and for plugins.
+"""Builds a request for a robots.txt: its mark, its header fields, its meta for Scrapy and for plugins, its cookies.
 
 The request takes the proxy and the User-Agent of the request that needs the robots.txt. Its cookies come from the
 conversation (`fetching.driver`).
@@ -9,6 +9,7 @@ only once, and with a time limit. If a plugin is not installed, its meta keys ar
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -18,6 +19,7 @@ from weakref import WeakValueDictionary
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.http.cookies import CookieJar
 from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import BaseSettings
 from twisted.internet.defer import Deferred
@@ -175,9 +177,9 @@ def _for_impersonate(settings: RepSettings, trigger: Request, *, is_same_host: b
 
     The plugin ignores DOWNLOAD_TIMEOUT and receives whole bodies. So the time limit and the size limit are set here.
     """
-    args, options = trigger.meta.get("impersonate_args") or {}, trigger.meta.get("impersonate_curl_options") or {}
-    if not is_same_host:  # an option may be a password for the host
-        options = {}
+    args = trigger.meta.get("impersonate_args") or {}
+    # An option may be a password for the host.
+    options = (is_same_host and trigger.meta.get("impersonate_curl_options")) or {}
     return {
         "impersonate_args": {**_copied(args, ["verify"]), "timeout": settings.fetch_timeout},  # seconds
         # The limit is in bytes on the wire.
@@ -195,3 +197,22 @@ def _for_zyte_api(crawl: BaseSettings, trigger: Request) -> dict[str, Any]:
     unset = {key: None for key in crawl.getdict("ZYTE_API_AUTOMAP_PARAMS") if key not in _ZYTE_API_ROUTES}
     plain = {"httpResponseBody": True, "httpResponseHeaders": True, "followRedirect": False}
     return {"zyte_api_automap": {**unset, **plain}, "zyte_api_session_enabled": False}
+
+
+class Cookies:
+    """The cookies that the origins along the redirects of one robots.txt have set. Each origin gets only its own. They
+    never mix with the cookies of the crawl."""
+
+    def __init__(self) -> None:
+        self._jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
+
+    def add_to(self, request: Request) -> None:
+        if self._jars:
+            self._jars[Origin.of(request.url)].add_cookie_header(request)
+            # A request without a session (`compat.NO_SESSION`): Scrapy replaces the header by these cookies.
+            pairs = (request.headers.get("Cookie") or b"").decode("latin-1").split("; ")
+            request.cookies = dict(pair.partition("=")[::2] for pair in pairs if pair)
+
+    def keep(self, response: Response, request: Request) -> None:
+        if b"Set-Cookie" in response.headers:
+            self._jars[Origin.of(request.url)].extract_cookies(response, request)

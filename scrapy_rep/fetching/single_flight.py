@@ -49,8 +49,7 @@ FETCH_FIRST = Refetch.FIRST
 
 
 class CrawlClosingError(IgnoreRequest):
-    def __init__(self) -> None:
-        super().__init__("The crawl closed before robots.txt had answered")
+    """The crawl closed before robots.txt had answered."""
 
 
 @dataclass(eq=False, slots=True)

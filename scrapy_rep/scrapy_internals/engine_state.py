@@ -25,9 +25,8 @@ def engine_slot(crawler: Crawler) -> Any:
 
 def scheduler_of(crawler: Crawler) -> Any:
     """Return the crawl's scheduler; None if no spider is open."""
-    if hasattr(crawler.engine, "scheduler"):  # since Scrapy 2.19
-        return crawler.engine.scheduler
-    return getattr(engine_slot(crawler), "scheduler", None)
+    # The engine itself has it since Scrapy 2.19.
+    return getattr(crawler.engine if hasattr(crawler.engine, "scheduler") else engine_slot(crawler), "scheduler", None)
 
 
 def downloader_middlewares(crawler: Crawler) -> tuple[Any, ...]:
@@ -87,8 +86,7 @@ def is_one_shot(crawler: Crawler) -> bool:
 def _is_shell(crawler: Crawler) -> bool:
     """Whether `scrapy shell` runs the crawl. The shell does not change the spider; its default settings reveal it."""
     shell = sys.modules.get("scrapy.commands.shell")  # every `scrapy` command loads this module
-    if shell is None:
-        return False
-    priorities = [crawler.settings.getpriority(name) or 0 for name in shell.Command.default_settings]
+    names = shell.Command.default_settings if shell is not None else ()
+    priorities = [crawler.settings.getpriority(name) or 0 for name in names]
     by_command = SETTINGS_PRIORITIES["command"]
     return by_command in priorities and min(priorities) >= by_command

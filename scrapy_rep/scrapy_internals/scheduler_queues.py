@@ -103,9 +103,7 @@ class SchedulerQueues:
                 self._in_downloader[slot] += 1
             else:
                 continue
-            self._in_downloader[site] -= 1
-            if not self._in_downloader[site]:
-                del self._in_downloader[site]
+            count_down(self._in_downloader, site)
 
     def prepare_next(self, *, can_fetch: bool, is_full: bool) -> bool:
         """Choose the next request of the queue. Return whether that request could be sent, or could wait at the door.
@@ -138,9 +136,8 @@ class SchedulerQueues:
 
     def _held_sites(self) -> set[str]:
         """Return the sites whose requests stay in the queue, because the downloader has no room for them."""
-        if not self.delayed_sites:
-            return set()
-        return {site for site in self._in_downloader if site in self.delayed_sites and not self.has_room(site)}
+        busy = self._in_downloader if self.delayed_sites else ()
+        return {site for site in busy if site in self.delayed_sites and not self.has_room(site)}
 
     def is_next_from_memory(self) -> bool:
         """Whether the next request comes from the queue in memory. The queue on disk is used when that one is empty."""
@@ -232,6 +229,13 @@ class SchedulerQueues:
             self.in_memory.push(request)
         self._count(f"scheduler/enqueued/{where}")
         self._count("scheduler/enqueued")
+
+
+def count_down(counter: Counter[H], key: H) -> None:
+    """Take 1 off. A key without a count leaves."""
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]
 
 
 def in_turns(items: OrderedDict[H, Any]) -> Iterator[H]:

@@ -83,9 +83,7 @@ class SchedulerDoor:
         self._crawler = crawler
         self._max_waiting = settings.waiting_max
         """REP_WAITING_MAX. If it is 0, requests wait in the downloader."""
-        self._enough = single_flight.connections.enough
-        """With this many requests at the door, or held in the queue by a Crawl-delay, a lazy `start` waits while the
-        door has none for the engine."""
+        self._connections = single_flight.connections
         self._gate = gate
         self._single_flight = single_flight
         self._waits = waits
@@ -202,11 +200,14 @@ class SchedulerDoor:
 
     def _choose_or_back_out(self) -> bool:
         """Return whether a lazy `start` of the spider has to wait. At a limit, first choose the engine's next request:
-        if there is one, `start` need not wait."""
+        if there is one, `start` need not wait.
+
+        One limit is `Connections.enough` requests at the door, or held in the queue by a Crawl-delay.
+        """
         if not self._max_waiting or (
-            len(self._here) + self._queues.number_held < self._enough
+            len(self._here) + self._queues.number_held < self._connections.enough
             and not self._is_full
-            and self._single_flight.connections.can_start_another()
+            and self._connections.can_start_another()
         ):
             return False
         if self._next is None and self._error is None:
@@ -237,8 +238,7 @@ class SchedulerDoor:
         if not self._max_waiting:
             return self._scheduler.next_request()
         until = self._waits.monotonic() + MAX_SECONDS
-        connections = self._single_flight.connections
-        while self._queues.prepare_next(can_fetch=connections.can_start_another(), is_full=self._is_full):
+        while self._queues.prepare_next(can_fetch=self._connections.can_start_another(), is_full=self._is_full):
             is_from_memory = self._queues.is_next_from_memory()
             request = self._scheduler.next_request()
             if request is None:
@@ -271,14 +271,11 @@ class SchedulerDoor:
             self._single_flight.also_waits(wait.origin, wait.request)
 
     def _release(self, result: RobotsPolicy | Failure, origin: Origin) -> None:
-        """The fetch has ended: the origin's requests are ready. `result`: a policy; a Failure if the crawl closes."""
-        if isinstance(result, Failure):
-            for wait in self._here.waiting_for(origin):  # `close` puts the requests back
-                self._waits.end(wait)
-            return
+        """The fetch has ended: the origin's requests are ready. `result`: a policy; a Failure if the crawl closes. Then
+        the engine asks for no more requests, and `close` puts these back."""
         for wait in self._here.release(origin):
             self._waits.end(wait)
-            if result.basis is Basis.NOTHING_ALLOWED:
+            if isinstance(result, RobotsPolicy) and result.basis is Basis.NOTHING_ALLOWED:
                 self._ended_by[wait.request] = result
         look_for_requests(self._crawler)
 

@@ -44,9 +44,7 @@ class InDownloader:
         If the crawl begins to close, a request from the scheduler goes back to its queue, and IgnoreRequest is raised.
         Any other request goes on waiting: an item may need its response, and Scrapy finishes such work.
         """
-        policy = self.door.take_policy(request)
-        if policy is None:
-            policy = await self._wait(request, origin)
+        policy = self.door.take_policy(request) or await self._wait(request, origin)
         self.gate.decide(request, policy)
 
     async def _wait(self, request: Request, origin: Origin) -> RobotsPolicy:

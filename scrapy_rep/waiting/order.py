@@ -6,16 +6,13 @@ Each of these requests waits for a robots.txt, or is ready, usually because its 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterator, KeysView
+from collections.abc import Callable, Iterator, KeysView
 from dataclasses import dataclass
-from typing import TypeVar
 
 from scrapy import Request
 
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.scrapy_internals.scheduler_queues import in_turns
-
-H = TypeVar("H", bound=Hashable)
+from scrapy_rep.scrapy_internals.scheduler_queues import count_down, in_turns
 
 
 @dataclass(eq=False, slots=True)
@@ -75,9 +72,6 @@ class WaitingRequests:
         self._count(wait)
         self._ready.setdefault(wait.site, OrderedDict()).setdefault(wait.origin, deque()).append(wait)
 
-    def waiting_for(self, origin: Origin) -> list[Wait]:
-        return self._waiting[origin]
-
     def release(self, origin: Origin) -> list[Wait]:
         """Make the requests that wait for the origin ready, and return them, the highest priority first."""
         released = sorted(self._waiting.pop(origin), key=lambda wait: -wait.request.priority)
@@ -98,8 +92,8 @@ class WaitingRequests:
                 if not of_site:
                     del self._ready[site]
                 del self._all[wait]
-                _count_down(self._origins, origin)
-                _count_down(self.sites, site)
+                count_down(self._origins, origin)
+                count_down(self.sites, site)
                 return wait
         return None
 
@@ -108,9 +102,3 @@ class WaitingRequests:
             self._all[wait] = None
             self._origins[wait.origin] += 1
             self.sites[wait.site] += 1
-
-
-def _count_down(counter: Counter[H], key: H) -> None:
-    counter[key] -= 1
-    if not counter[key]:
-        del counter[key]

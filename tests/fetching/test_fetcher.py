@@ -25,8 +25,8 @@ from twisted.web._newclient import HTTP11ClientProtocol
 from web import Web, answer, redirect
 
 from scrapy_rep.clock import Clock
-from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.download import Fetcher
+from scrapy_rep.fetching.request import Cookies
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.scrapy_internals.compat import sleep
