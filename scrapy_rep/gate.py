@@ -123,8 +123,7 @@ class Gate:
             self.decide(request, policy)
         elif applicable is NO_HOST or ROBOTS_TXT_REQUEST not in request.meta:
             if applicable is EXEMPT:
-                by = DONT_OBEY if request.meta.get(DONT_OBEY) else "setting"
-                self._stats.inc_value(EXEMPTED.format(by))
+                self._stats.inc_value(EXEMPTED.format(DONT_OBEY if request.meta.get(DONT_OBEY) else "setting"))
             if applicable is NO_HOST or self.before_download:
                 self._act_on(self.verdict_on(request, None), request)
         return None
@@ -200,9 +199,7 @@ class Gate:
         if not isinstance(applicable, Origin):
             return None
         policy = self._peek_and_refresh(applicable, request)
-        if policy is None:
-            policy = await maybe_deferred_to_future(self._single_flight.join(applicable, request))
-        return policy
+        return policy or await maybe_deferred_to_future(self._single_flight.join(applicable, request))
 
     def verdict_on(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
         """The verdict on the request by the policy that applies to it. Without a policy, the request is allowed, unless

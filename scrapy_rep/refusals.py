@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from scrapy import Request
@@ -79,9 +80,7 @@ class Refusals:
         self._stats = crawler.stats
         self._is_dry_run = is_dry_run
         self._is_one_shot = is_one_shot(crawler)
-        self.by_rule: TopK[tuple[VerdictReason, str], RefusedPages] = TopK(
-            MAX_RULES, RefusedPages, lambda refused: refused.pages
-        )
+        self.by_rule: TopK[tuple[VerdictReason, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, attrgetter("pages"))
         """Reason and rule -> the pages. Without a rule, the answer for robots.txt takes its place."""
         self._first_refusals: set[str] = set()
 

@@ -34,10 +34,8 @@ class CrawlDelay(Extension):
         asked = _asked_for(info.policy.robots, self._gate.product_tokens(request))
         if not asked:
             return
-        if not self._max_delay or not self._delays.can_delay():
-            kind = "ignored"
-        else:
-            kind = "capped" if asked > self._max_delay else "obeyed"
+        can_delay = self._max_delay and self._delays.can_delay()
+        kind = "ignored" if not can_delay else "capped" if asked > self._max_delay else "obeyed"
         self._stats.inc_value(CRAWL_DELAY.format(kind))
         if self._spacing() < asked and self._is_first(kind):
             self._log.info(

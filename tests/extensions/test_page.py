@@ -172,7 +172,7 @@ def test_every_origin_is_shown_without_a_script(tmp_path: Path) -> None:
 
 
 def test_pages_that_are_not_listed_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_rep.extensions.report.collector.MAX_ORIGINS", 30)
+    monkeypatch.setattr("scrapy_rep.extensions.report.MAX_ORIGINS", 30)
     monkeypatch.setattr("scrapy_rep.refusals.MAX_RULES", 1)
     monkeypatch.setattr("scrapy_rep.extensions.report.page.MAX_OUTAGE_LINES", 2)
     path = tmp_path / "report.html"

@@ -81,8 +81,6 @@ def page(lines: Sequence[JsonLine]) -> str:
             "settings": [{"name": name, "value": value} for name, value in crawl["settings"].items()],
             "versions": ", ".join(f"{name} {version}" for name, version in crawl["versions"].items()),
             "share": crawl["refused"] / (crawl["requests"] or 1),
-            "refused_title": "Pages that would have been refused" if crawl["dry_run"] else "Refused pages",
-            "refused_column": "Would be refused" if crawl["dry_run"] else "Refused",
             "kind_lines": [{**line, **_meaning(line, is_dry_run=crawl["dry_run"])} for line in crawl["kinds"]],
             "exempt_by": " and ".join(
                 f"{counted(number, 'request')} by {by}" for by, number in crawl["exempt"].items() if number
