@@ -24,7 +24,10 @@ CANCELLATIONS = (asyncio.CancelledError, CancelledError)  # Twisted's is an Exce
 def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:
     """Give the Deferred its result or error, unless it has a result already or was cancelled."""
     if not waiter.called:
-        waiter.callback(Failure(result) if isinstance(result, BaseException) else result)
+        if isinstance(result, BaseException):
+            waiter.errback(result)
+        else:
+            waiter.callback(result)
 
 
 async def within(seconds: float, call: Coroutine[Any, Any, T], late: Exception, result: Deferred[T] | None = None) -> T:

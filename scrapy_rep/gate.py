@@ -199,7 +199,9 @@ class Gate:
         if not isinstance(applicable, Origin):
             return None
         policy = self._peek_and_refresh(applicable, request)
-        return policy or await maybe_deferred_to_future(self._single_flight.join(applicable, request))
+        if policy is None:
+            policy = await maybe_deferred_to_future(self._single_flight.join(applicable, request))
+        return policy
 
     def verdict_on(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
         """The verdict on the request by the policy that applies to it. Without a policy, the request is allowed, unless

@@ -101,10 +101,9 @@ class Refusals:
         """Count, log and signal the refusal. In a dry run, the log says that the request would be refused."""
         self.counts[verdict.reason] += 1
         self.first.setdefault(verdict.reason, verdict)
-        kind = verdict.reason.name.lower()
         is_dry_run = self._is_dry_run
         self._stats.inc_value(DRY_RUN.format("forbidden") if is_dry_run else FORBIDDEN)
-        self._stats.inc_value((DRY_RUN if is_dry_run else DROPPED).format(kind))
+        self._stats.inc_value((DRY_RUN if is_dry_run else DROPPED).format(verdict.reason.name.lower()))
         self.by_rule[verdict.reason, _rule_or_answer(verdict)].add(request, verdict)
         self._log.log(
             logging.INFO if self._is_shown(verdict) else logging.DEBUG,
