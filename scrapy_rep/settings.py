@@ -110,10 +110,6 @@ class ExemptPath(NamedTuple):
         return f"{self.origin}{self.path}"
 
 
-def _exempt(value: Any) -> frozenset[Origin | ExemptPath | str]:
-    return frozenset(map(_exempt_item, _texts(value)))
-
-
 def _exempt_item(text: str) -> Origin | ExemptPath | str:
     """Return an item of REP_EXEMPT: an origin, an origin and a path, a host, or `*.` and a host."""
     if text.startswith("."):
@@ -242,7 +238,7 @@ class RepSettings(Terms):
     dry_run: bool = _switch()
     exempt: frozenset[Origin | ExemptPath | str] = _setting(
         [],
-        _exempt,
+        lambda value: frozenset(map(_exempt_item, _texts(value))),
         "a list of origins such as 'https://example.com:8443', origins with a path such as 'https://example.com/files/',"
         " hosts such as 'example.com', and '*.example.com' for the subdomains of a host",
     )

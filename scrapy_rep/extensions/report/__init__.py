@@ -18,7 +18,7 @@ from scrapy.signals import response_received, spider_closed
 from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.origins_log import EXEMPT_BY
 from scrapy_rep.extensions.output_file import output_path, partial_path
-from scrapy_rep.extensions.report.page import page
+from scrapy_rep.extensions.report.page import html_page
 from scrapy_rep.meta import ROBOTS_TXT_REQUEST, USAGE_KEY
 from scrapy_rep.origin_info import LastResult, OriginInfo
 from scrapy_rep.protocol.foreign_text import shortened
@@ -161,7 +161,7 @@ class Report(Extension):
 
     def _spider_closed(self, spider: Spider, reason: str) -> None:
         lines = list(self.lines(spider, reason))
-        text = page(lines) if self._path.suffix == ".html" else "".join(json.dumps(line) + "\n" for line in lines)
+        text = html_page(lines) if self._path.suffix == ".html" else "".join(json.dumps(line) + "\n" for line in lines)
         partial = partial_path(self._path)
         try:
             partial.write_text(text, encoding="utf-8")

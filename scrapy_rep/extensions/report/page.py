@@ -65,7 +65,7 @@ def fill(template: str, values: JsonLine) -> str:
     return _TAG.sub(filled, template)
 
 
-def page(lines: Sequence[JsonLine]) -> str:
+def html_page(lines: Sequence[JsonLine]) -> str:
     """Return the page for the objects of the JSON lines."""
     crawl, *others = lines
     origins = [line for line in others if line["type"] == "origin"]
