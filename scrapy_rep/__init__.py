@@ -39,22 +39,18 @@ if TYPE_CHECKING:
     from .usage.preferences import Usage as Usage
 
 # Loaded on first use, because every `scrapy` command of the project imports this package.
-_HOMES = {
-    "AccessResult": ".protocol.words",
-    "Addon": ".addon",
-    "ForbiddenByRobots": ".exceptions",
-    "Ignored": ".protocol.robotstxt.parser",
-    "Received": ".protocol.robotstxt.rules",
-    "RepDecodingMiddleware": ".fetching.decoding",
-    "RepMiddleware": ".middleware",
-    "RepRobotParser": ".robotparser",
-    "RobotsTxt": ".protocol.robotstxt.parser",
-    "RobotsUnreachable": ".exceptions",
-    "Rule": ".protocol.robotstxt.rules",
-    "Usage": ".usage.preferences",
-    "Verdict": ".protocol.robotstxt.rules",
-    "VerdictReason": ".protocol.words",
+_NAMES = {
+    ".addon": ["Addon"],
+    ".exceptions": ["ForbiddenByRobots", "RobotsUnreachable"],
+    ".fetching.decoding": ["RepDecodingMiddleware"],
+    ".middleware": ["RepMiddleware"],
+    ".protocol.robotstxt.parser": ["Ignored", "RobotsTxt"],
+    ".protocol.robotstxt.rules": ["Received", "Rule", "Verdict"],
+    ".protocol.words": ["AccessResult", "VerdictReason"],
+    ".robotparser": ["RepRobotParser"],
+    ".usage.preferences": ["Usage"],
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = list(_HOMES)
 
 

@@ -23,12 +23,11 @@ CANCELLATIONS = (asyncio.CancelledError, CancelledError)  # Twisted's is an Exce
 
 def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:
     """Give the Deferred its result or error, unless it has a result already or was cancelled."""
-    if waiter.called:
-        return
-    if isinstance(result, BaseException):
-        waiter.errback(result)
-    else:
-        waiter.callback(result)
+    if not waiter.called:
+        if isinstance(result, BaseException):
+            waiter.errback(result)
+        else:
+            waiter.callback(result)
 
 
 async def within(seconds: float, call: Coroutine[Any, Any, T], late: Exception, result: Deferred[T] | None = None) -> T:
@@ -78,9 +77,8 @@ def _work(calls: SimpleQueue[Callable[[], None] | None]) -> None:
 def _make(call: Callable[[], T], result: Deferred[T], call_in_loop: Callable[..., object]) -> None:
     if result.called:  # it was cancelled
         return
-    outcome: T | BaseException
     try:
-        outcome = call()
+        outcome: T | BaseException = call()
     except BaseException as exc:  # noqa: BLE001 - it is raised where the call is awaited
         outcome = exc
     with suppress(RuntimeError):  # the event loop has ended

@@ -123,8 +123,7 @@ class Gate:
             self.decide(request, policy)
         elif applicable is NO_HOST or ROBOTS_TXT_REQUEST not in request.meta:
             if applicable is EXEMPT:
-                by = DONT_OBEY if request.meta.get(DONT_OBEY) else "setting"
-                self._stats.inc_value(EXEMPTED.format(by))
+                self._stats.inc_value(EXEMPTED.format(DONT_OBEY if request.meta.get(DONT_OBEY) else "setting"))
             if applicable is NO_HOST or self.before_download:
                 self._act_on(self.verdict_on(request, None), request)
         return None

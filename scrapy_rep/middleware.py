@@ -118,12 +118,10 @@ class RepMiddleware:
         middleware = crawler.get_downloader_middleware(cls)
         if middleware is not None:
             return middleware
+        why = f"DOWNLOADER_MIDDLEWARES has no 'scrapy_rep.RepMiddleware'; set ADDONS to {ADDONS}"
         if not is_obeying(crawler.settings):
-            raise ValueError("scrapy-rep is off, because ROBOTSTXT_OBEY is False; set it to True")
-        raise ValueError(
-            "scrapy-rep is off, because DOWNLOADER_MIDDLEWARES has no 'scrapy_rep.RepMiddleware';"
-            f" set ADDONS to {ADDONS}"
-        )
+            why = "ROBOTSTXT_OBEY is False; set it to True"
+        raise ValueError(f"scrapy-rep is off, because {why}")
 
     async def verdict(self, request: str | Request, timeout: float | None = None) -> Verdict:
         """Whether the URL or request may be fetched, and why. Waits for robots.txt as a request would.

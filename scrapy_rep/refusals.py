@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from scrapy import Request
@@ -79,9 +80,7 @@ class Refusals:
         self._stats = crawler.stats
         self._is_dry_run = is_dry_run
         self._is_one_shot = is_one_shot(crawler)
-        self.by_rule: TopK[tuple[VerdictReason, str], RefusedPages] = TopK(
-            MAX_RULES, RefusedPages, lambda refused: refused.pages
-        )
+        self.by_rule: TopK[tuple[VerdictReason, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, attrgetter("pages"))
         """Reason and rule -> the pages. Without a rule, the answer for robots.txt takes its place."""
         self._first_refusals: set[str] = set()
 
@@ -102,10 +101,9 @@ class Refusals:
         """Count, log and signal the refusal. In a dry run, the log says that the request would be refused."""
         self.counts[verdict.reason] += 1
         self.first.setdefault(verdict.reason, verdict)
-        kind = verdict.reason.name.lower()
         is_dry_run = self._is_dry_run
         self._stats.inc_value(DRY_RUN.format("forbidden") if is_dry_run else FORBIDDEN)
-        self._stats.inc_value((DRY_RUN if is_dry_run else DROPPED).format(kind))
+        self._stats.inc_value((DRY_RUN if is_dry_run else DROPPED).format(verdict.reason.name.lower()))
         self.by_rule[verdict.reason, _rule_or_answer(verdict)].add(request, verdict)
         self._log.log(
             logging.INFO if self._is_shown(verdict) else logging.DEBUG,

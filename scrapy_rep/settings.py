@@ -35,16 +35,14 @@ class Setting:
     """A function that converts a value, which may be text, to its type. It raises an exception for a wrong value."""
     cure: str
     """The end of the error message: what to set the setting to."""
-    names_file: bool = False
-    """Whether the setting is the path of a file that the crawl writes."""
 
 
 class _WrongPartError(ValueError):
     """Raised with a message about the part of a value that is wrong."""
 
 
-def _setting(default: Any, check: Callable[[Any], Any], cure: str, *, names_file: bool = False) -> Any:
-    return field(metadata={"setting": Setting(default, check, cure, names_file)})
+def _setting(default: Any, check: Callable[[Any], Any], cure: str) -> Any:
+    return field(metadata={"setting": Setting(default, check, cure)})
 
 
 def _number(default: float, unit: str, at_least: float = 0, at_most: float = math.inf, bounds: str = "") -> Any:
@@ -64,11 +62,8 @@ def _number(default: float, unit: str, at_least: float = 0, at_most: float = mat
 
 
 def _switch() -> Any:
-    return _setting(False, _boolean, "True or False")
-
-
-def _boolean(value: Any) -> bool:
-    return {"true": True, "1": True, "false": False, "0": False}[str(value).lower()]
+    values = {"true": True, "1": True, "false": False, "0": False}
+    return _setting(False, lambda value: values[str(value).lower()], "True or False")
 
 
 def _address(value: Any) -> str:
@@ -115,21 +110,16 @@ class ExemptPath(NamedTuple):
         return f"{self.origin}{self.path}"
 
 
-def _exempt(value: Any) -> frozenset[Origin | ExemptPath | str]:
-    return frozenset(map(_exempt_item, _texts(value)))
-
-
 def _exempt_item(text: str) -> Origin | ExemptPath | str:
     """Return an item of REP_EXEMPT: an origin, an origin and a path, a host, or `*.` and a host."""
     if text.startswith("."):
         raise _WrongPartError(f"{text!r}: for subdomains write '*{text}'")
     is_origin, is_wildcard, host = "://" in text, text.startswith("*."), text.removeprefix("*.")
-    url = host if is_origin else f"https://{host}"
+    url = text if is_origin else f"https://{host}"
     origin = Origin.of(url)
     path = urlsplit(url).path.removeprefix("/")
     # Refuse what would have no effect: another wildcard, a host with a port or a path but without a scheme.
-    has_more = set(host) & set("@?#*$ ") or (is_origin and is_wildcard)
-    if origin is None or has_more or not (is_origin or (not path and origin.port is None)):
+    if origin is None or set(url) & set("@?#*$ ") or not (is_origin or (not path and origin.port is None)):
         raise _WrongPartError(f"{text!r} is not an origin (with a path or without), a host, or '*.' and a host")
     if path:
         return ExemptPath(origin, f"/{path}")
@@ -150,12 +140,6 @@ def _category(name: str) -> str:
     raise _WrongPartError(f"{name!r} is no category of use{meant}")
 
 
-def _bypassed(value: Any) -> str:
-    if value not in {"count", "drop"}:
-        raise ValueError
-    return str(value)
-
-
 def _path(*endings: str) -> Any:
     """Return a field for a setting that is the path of a file; None stands for no file."""
 
@@ -172,7 +156,7 @@ def _path(*endings: str) -> Any:
         f"a path that ends in {' or '.join(endings)}; in the path, %(name)s stands for the spider's name, %(time)s for"
         " the start of the crawl, and %% for a single %"
     )
-    return _setting(None, check, cure, names_file=True)
+    return _setting(None, check, cure)
 
 
 def _status_policy(value: Any) -> tuple[StatusRow, ...]:
@@ -254,14 +238,16 @@ class RepSettings(Terms):
     dry_run: bool = _switch()
     exempt: frozenset[Origin | ExemptPath | str] = _setting(
         [],
-        _exempt,
+        lambda value: frozenset(map(_exempt_item, _texts(value))),
         "a list of origins such as 'https://example.com:8443', origins with a path such as 'https://example.com/files/',"
         " hosts such as 'example.com', and '*.example.com' for the subdomains of a host",
     )
     """Origins, beginnings of URLs, hosts as `Origin.host` spells them, and such hosts with `*.` before them."""
     crawl_delay_max: float = _number(0.0, "seconds")
     """The longest Crawl-delay that is obeyed, in seconds; 0 obeys none."""
-    bypassed: Literal["count", "drop"] = _setting("count", _bypassed, "'count' or 'drop'")
+    bypassed: Literal["count", "drop"] = _setting(
+        "count", {"count": "count", "drop": "drop"}.__getitem__, "'count' or 'drop'"
+    )
     purposes: tuple[str, ...] = _setting(
         [], _purposes, f"a list of some of {', '.join(repr(category.name) for category in VOCABULARY)}"
     )
@@ -298,8 +284,8 @@ SETTINGS: Mapping[str, Setting] = {
 }
 """All settings by their names, such as `REP_STORAGE`."""
 
-FILES = sorted(name for name, setting in SETTINGS.items() if setting.names_file)
-"""The names of the settings whose value is the path of a file that the crawl writes."""
+FILES = sorted(name for name, setting in SETTINGS.items() if setting.default is None)
+"""The names of the settings whose value is the path of a file that the crawl writes, or None (the default)."""
 
 
 def _checked(settings: BaseSettings, name: str) -> Any:

@@ -25,7 +25,6 @@ from scrapy_rep.protocol.robotstxt.syntax import EVERYONE, IDENTIFIER, is_produc
 
 logger = logging.getLogger("scrapy_rep")
 
-SPIDER_ATTRIBUTE = TOKENS_KEY
 SETTING = "ROBOTSTXT_USER_AGENT"
 
 ProductTokens = tuple[str, ...]
@@ -132,7 +131,7 @@ class UserAgent:
 def _configured(settings: BaseSettings, spider: Spider | None) -> tuple[ProductTokens, str] | None:
     """Return the tokens that the user set, and where. None if there are none; then the User-Agent decides."""
     setting = settings.get(SETTING), f"the setting {SETTING}"
-    attribute = getattr(spider, SPIDER_ATTRIBUTE, None), f"the spider's {SPIDER_ATTRIBUTE}"
+    attribute = getattr(spider, TOKENS_KEY, None), f"the spider's {TOKENS_KEY}"
     is_above_spider = (settings.getpriority(SETTING) or 0) > SETTINGS_PRIORITIES["spider"]
     for value, source in (setting, attribute) if is_above_spider else (attribute, setting):
         if value:

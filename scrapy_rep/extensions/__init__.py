@@ -61,7 +61,7 @@ EXTENSIONS: Mapping[str, Callable[[RepSettings], Any] | None] = {
     "evidence.Evidence": lambda settings: settings.evidence,
     "evidence.RefusalsFile": lambda settings: settings.refusals,
     "archive.ArchiveWriter": lambda settings: settings.archive,
-    "report.collector.Report": lambda settings: settings.report,
+    "report.Report": lambda settings: settings.report,
 }
 
 

@@ -172,10 +172,8 @@ class WarcFile:
             body = self._bodies.get(digest)
             if body is None:
                 # The rules come from REP_STORAGE, or the body was forgotten: the octets are as parsed, not as received.
-                body = self._add(
-                    "conversion", stored.answer.url or entry.robots_url, date, stored.robots.octets, RESOURCE
-                )
-                self._bodies[digest] = body
+                url = stored.answer.url or entry.robots_url
+                body = self._bodies[digest] = self._add("conversion", url, date, stored.robots.octets, RESOURCE)
         values = {"type": "robots.txt", "origin": str(origin), "at": date, "body": body, "entry": plain_values(entry)}
         self._metadata(entry.robots_url, date, values)
 

@@ -28,8 +28,7 @@ class Bypassed(Extension):
         """Count a forbidden page. Raises ForbiddenByRobots if the page is to be dropped, but not in a dry run."""
         if landing is None or landing.policy is None:
             return
-        target = landing.request
-        verdict = self._gate.verdict_on(target, landing.policy)
+        target, verdict = landing.request, self._gate.verdict_on(landing.request, landing.policy)
         if verdict.allowed:
             return
         self._stats.inc_value(BYPASSED)

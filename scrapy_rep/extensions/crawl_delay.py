@@ -9,11 +9,10 @@ from scrapy import Request, signals
 
 from scrapy_rep.extensions import Extension
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.scrapy_internals.slots import MinimumDelays
 from scrapy_rep.signals import robots_known
 from scrapy_rep.stats import CRAWL_DELAY
-from scrapy_rep.user_agent import ProductTokens
 
 
 class CrawlDelay(Extension):
@@ -31,13 +30,11 @@ class CrawlDelay(Extension):
         self._crawler.signals.connect(self._delays.restart_delay, signal=signals.response_downloaded)
 
     def _robots_known(self, info: OriginInfo, request: Request) -> None:
-        asked = _asked_for(info.policy.robots, self._gate.product_tokens(request))
+        asked = self._asked_for(info.policy, request)
         if not asked:
             return
-        if not self._max_delay or not self._delays.can_delay():
-            kind = "ignored"
-        else:
-            kind = "capped" if asked > self._max_delay else "obeyed"
+        can_delay = self._max_delay and self._delays.can_delay()
+        kind = "ignored" if not can_delay else "capped" if asked > self._max_delay else "obeyed"
         self._stats.inc_value(CRAWL_DELAY.format(kind))
         if self._spacing() < asked and self._is_first(kind):
             self._log.info(
@@ -56,11 +53,9 @@ class CrawlDelay(Extension):
 
     def _reached(self, request: Request) -> None:
         """Set the delay now, before each request is queued in the downloader, because Scrapy forgets idle hosts."""
-        policy = self._gate.peek(request)
-        asked = 0.0 if policy is None else _asked_for(policy.robots, self._gate.product_tokens(request))
-        self._delays.require(request, min(asked, self._max_delay))
+        self._delays.require(request, min(self._asked_for(self._gate.peek(request), request), self._max_delay))
 
-
-def _asked_for(robots: RobotsTxt | None, tokens: ProductTokens) -> float:
-    """Return the Crawl-delay in seconds; 0 if there is none."""
-    return (robots.crawl_delay(tokens) or 0.0) if robots is not None else 0.0
+    def _asked_for(self, policy: RobotsPolicy | None, request: Request) -> float:
+        """Return the Crawl-delay in seconds; 0 if there is none."""
+        robots = policy.robots if policy is not None else None
+        return (robots.crawl_delay(self._gate.product_tokens(request)) or 0.0) if robots is not None else 0.0

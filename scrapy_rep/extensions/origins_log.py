@@ -75,12 +75,10 @@ class OriginsLog(Extension):
             age = "of unknown age" if self._oldest is None else f"{duration(self._oldest)} old"
             files = counted(self._replayed, "robots.txt file")
             self._log.info("%s came from a cache of the crawl. The oldest is %s", files, age)
-        exempt = {by: self._stats.get_value(stat, 0) for by, stat in EXEMPT_BY.items()}
-        if any(exempt.values()):
-            by = ", ".join(f"{number:,} by {by}" for by, number in exempt.items() if number)
-            self._log.info("Exempt requests, which were sent without a look at robots.txt: %s", by)
-        refusals = self._gate.refusals
-        counts = refusals.counts
+        stats = ((by, self._stats.get_value(stat)) for by, stat in EXEMPT_BY.items())
+        if exempt := ", ".join(f"{number:,} by {by}" for by, number in stats if number):
+            self._log.info("Exempt requests, which were sent without a look at robots.txt: %s", exempt)
+        refusals, counts = self._gate.refusals, self._gate.refusals.counts
         numbers: Counter[str] = Counter()
         for kind, row in words.REASON_WORDS.items():
             numbers[row.counted] += counts[kind]

@@ -61,7 +61,7 @@ class OutageLog(Extension):
         return f"{refused} (RFC 9309 2.3.1.4)"
 
     def _closed(self) -> None:
-        refused = self._gate.refusals.counts[VerdictReason.UNREACHABLE]
+        refused, outages = self._gate.refusals.counts[VerdictReason.UNREACHABLE], self._gate.origins.outages
         if not refused:
             return
         self._log.warning(
@@ -71,9 +71,6 @@ class OutageLog(Extension):
             counted(self._gate.origins.with_outages, "origin"),
             self._gate.refusals.largest(VerdictReason.UNREACHABLE),
         )
-        if self._gate.origins.outages > WARNED_OUTAGES:
-            self._log.warning(
-                "Only the first %d outages were logged as warnings; %s at DEBUG",
-                WARNED_OUTAGES,
-                counted(self._gate.origins.outages - WARNED_OUTAGES, "other"),
-            )
+        if outages > WARNED_OUTAGES:
+            others = counted(outages - WARNED_OUTAGES, "other")
+            self._log.warning("Only the first %d outages were logged as warnings; %s at DEBUG", WARNED_OUTAGES, others)

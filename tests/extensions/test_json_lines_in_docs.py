@@ -10,7 +10,7 @@ from typing import Any
 from reports import RULES, SimulatedCrawl
 
 from scrapy_rep import refusals
-from scrapy_rep.extensions.report import collector
+from scrapy_rep.extensions import report
 from scrapy_rep.protocol.foreign_text import MAX_RULE, MAX_TEXT
 
 DOCS = (Path(__file__).parents[2] / "docs" / "report.md").read_text("utf-8")
@@ -38,7 +38,7 @@ def test_every_field_is_documented_in_its_order(tmp_path: Path) -> None:
 def test_the_limits_in_the_docs_are_those_of_the_code() -> None:
     words = " ".join(DOCS.split())
     most = "most significant"
-    assert f"the {collector.MAX_ORIGINS:,} {most} origins and the {refusals.MAX_RULES:,} {most} rules" in words
+    assert f"the {report.MAX_ORIGINS:,} {most} origins and the {refusals.MAX_RULES:,} {most} rules" in words
     assert f"cut at {MAX_TEXT} characters, rules at {MAX_RULE};" in words
     assert f"counted up to {refusals.MAX_RULE_ORIGINS}" in words
-    assert (collector.MAX_OUTAGES, refusals.MAX_EXAMPLES) == (5, 3), "said in words"
+    assert (report.MAX_OUTAGES, refusals.MAX_EXAMPLES) == (5, 3), "said in words"

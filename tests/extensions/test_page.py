@@ -17,7 +17,7 @@ from reports import HOSTILE, RULES, SimulatedCrawl, broad_crawl, hostile_crawl
 from scrapy import Request
 from web import Web, answer, redirect
 
-from scrapy_rep.extensions.report.page import FORMS, MEANINGS, fill, page
+from scrapy_rep.extensions.report.page import FORMS, MEANINGS, fill, html_page
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.words import REASON_WORDS, AccessResult, OriginKind, VerdictReason
 
@@ -101,7 +101,7 @@ def test_text_of_sites_is_escaped(hostile: Path) -> None:
 
 def test_the_page_contains_the_data_as_json(hostile: Path, tmp_path: Path) -> None:
     crawl = hostile_crawl(tmp_path / "other.html")
-    data, _script = Reader(page(crawl.lines())).scripts
+    data, _script = Reader(html_page(crawl.lines())).scripts
     assert json.loads(data) == crawl.lines()
     assert not set(data) & set("<>&")
 
@@ -172,7 +172,7 @@ def test_every_origin_is_shown_without_a_script(tmp_path: Path) -> None:
 
 
 def test_pages_that_are_not_listed_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_rep.extensions.report.collector.MAX_ORIGINS", 30)
+    monkeypatch.setattr("scrapy_rep.extensions.report.MAX_ORIGINS", 30)
     monkeypatch.setattr("scrapy_rep.refusals.MAX_RULES", 1)
     monkeypatch.setattr("scrapy_rep.extensions.report.page.MAX_OUTAGE_LINES", 2)
     path = tmp_path / "report.html"
@@ -195,7 +195,7 @@ def test_the_kinds_of_origins_and_their_causes(tmp_path: Path) -> None:
     crawl.robots("https://g.example", answer="HTTP 200, a page of HTML", access=unavailable, status=200, sign="markup")
     crawl.robots("https://i.example", answer="HTTP 403", access=unavailable, status=403)
     crawl.robots("https://h.example", answer="HTTP 403", access=AccessResult.RESTRICTED, status=403)
-    html = page(crawl.lines())
+    html = html_page(crawl.lines())
     words = Reader(html).words()
     assert (
         "with rules its rules were obeyed 1"
@@ -248,9 +248,9 @@ async def test_a_redirected_robots_txt_and_exempt_requests(web: Web, tmp_path: P
 def test_a_rule_that_refused_pages_of_more_than_100_origins(tmp_path: Path) -> None:
     crawl = SimulatedCrawl(tmp_path / "report.html")
     for number in range(101):
-        assert "100+" not in Reader(page(crawl.lines())).words()
+        assert "100+" not in Reader(html_page(crawl.lines())).words()
         crawl.page(f"https://{number}.example/private")
-    assert "Disallow: /private 101 100.0% 100+ https:" in Reader(page(crawl.lines())).words()
+    assert "Disallow: /private 101 100.0% 100+ https:" in Reader(html_page(crawl.lines())).words()
 
 
 # Accessibility.
@@ -364,7 +364,7 @@ def test_an_outage_from_before_the_crawl_is_shown_from_the_start(tmp_path: Path)
     crawl.time.now += 100
     crawl.robots("https://a.example", body=RULES)
     crawl.time.now += 10
-    html = page(crawl.lines())
+    html = html_page(crawl.lines())
     assert "\N{MINUS SIGN}1 min 30 s" in Reader(html).words()
     assert "--start:0.0;--number:10.0" in html
 
@@ -376,6 +376,6 @@ def test_outages_are_in_order_of_time(tmp_path: Path) -> None:
         crawl.robots(f"https://{number}.example", answer=f"HTTP 50{number}")
         for page_number in range(number * 50):
             crawl.refused_in_outage(f"https://{number}.example/{page_number}", "HTTP 503")
-    words = Reader(page(crawl.lines())).words()
+    words = Reader(html_page(crawl.lines())).words()
     outages = words[words.index("The times at which") : words.index("Each origin links to")]
     assert re.findall("HTTP 50(.)", outages) == ["3", "1", "2", "0"]

@@ -18,8 +18,8 @@ from scrapy.crawler import Crawler
 from web import Web, answer
 
 from scrapy_rep import refusals
-from scrapy_rep.extensions.report import collector
-from scrapy_rep.extensions.report.collector import WaitingTimes
+from scrapy_rep.extensions import report
+from scrapy_rep.extensions.report import WaitingTimes
 from scrapy_rep.protocol.foreign_text import MAX_RULE, MAX_TEXT
 from scrapy_rep.protocol.outage import BACKOFFS
 from scrapy_rep.protocol.words import REASON_WORDS, VerdictReason
@@ -300,7 +300,7 @@ async def test_a_report_that_cannot_be_written_at_the_end_is_an_error_in_the_log
 
 
 def test_memory_does_not_grow_with_the_number_of_origins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collector, "MAX_ORIGINS", 25)
+    monkeypatch.setattr(report, "MAX_ORIGINS", 25)
     octets = []
     for origins in (200, 400):
         tracemalloc.start()

@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
-from scrapy_rep.extensions.report.collector import Report
+from scrapy_rep.extensions.report import Report
 from scrapy_rep.origin_info import KnownOrigins, OriginInfo
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse

@@ -65,7 +65,7 @@ def fill(template: str, values: JsonLine) -> str:
     return _TAG.sub(filled, template)
 
 
-def page(lines: Sequence[JsonLine]) -> str:
+def html_page(lines: Sequence[JsonLine]) -> str:
     """Return the page for the objects of the JSON lines."""
     crawl, *others = lines
     origins = [line for line in others if line["type"] == "origin"]
@@ -81,8 +81,6 @@ def page(lines: Sequence[JsonLine]) -> str:
             "settings": [{"name": name, "value": value} for name, value in crawl["settings"].items()],
             "versions": ", ".join(f"{name} {version}" for name, version in crawl["versions"].items()),
             "share": crawl["refused"] / (crawl["requests"] or 1),
-            "refused_title": "Pages that would have been refused" if crawl["dry_run"] else "Refused pages",
-            "refused_column": "Would be refused" if crawl["dry_run"] else "Refused",
             "kind_lines": [{**line, **_meaning(line, is_dry_run=crawl["dry_run"])} for line in crawl["kinds"]],
             "exempt_by": " and ".join(
                 f"{counted(number, 'request')} by {by}" for by, number in crawl["exempt"].items() if number
