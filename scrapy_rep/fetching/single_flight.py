@@ -49,7 +49,8 @@ FETCH_FIRST = Refetch.FIRST
 
 
 class CrawlClosingError(IgnoreRequest):
-    """The crawl closed before robots.txt had answered."""
+    def __init__(self) -> None:
+        super().__init__("The crawl closed before robots.txt had answered")
 
 
 @dataclass(eq=False, slots=True)
