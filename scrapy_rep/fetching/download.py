@@ -24,7 +24,7 @@ from twisted.python.failure import Failure
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS, within
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError, is_mislabelled
-from scrapy_rep.fetching.headers import caching_of, retry_after, url_of
+from scrapy_rep.fetching.headers import caching_of, location_of, retry_after
 from scrapy_rep.fetching.places import Connections
 from scrapy_rep.fetching.request import HAVE_TIMEOUTS, Cookies, RobotsTxtDownload, download_of, is_offline, new_download
 from scrapy_rep.log import logger_of
@@ -253,9 +253,10 @@ class Fetcher:
             message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
             self._log.info(message, printable(url))
         proxy = _proxy_of(response.request or request)
-        written = b"".join(response.headers.getlist(b"Location")[-1:])
-        location = url_of(response.url, written)
-        caching, is_replayed = caching_of(response.headers), "cached" in response.flags
+        location, malformed_location = location_of(response)
+        wait, caching, is_replayed = retry_after(response.headers, now), caching_of(response.headers), False
+        if "cached" in response.flags:  # a replay may be old, so it is used for the least time
+            wait, caching, is_replayed = 0.0, Caching(no_store=True, date=caching.date), True
         # The downloader sets this meta. Without it, no download handler got the request, or a copy of it.
         is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and PACE_META[0] not in request.meta
         return Answer(
@@ -265,10 +266,9 @@ class Fetcher:
             sign=sign,
             body=response.body[: self._settings.body_limit + 1],
             location=location,
-            malformed_location="" if location or not written else shortened(written.decode("latin-1").strip()),
-            retry_after=0.0 if is_replayed else retry_after(response.headers, now),
-            # A replay may be old, so it is used for the least time.
-            caching=Caching(no_store=True, date=caching.date) if is_replayed else caching,
+            malformed_location=malformed_location,
+            retry_after=wait,
+            caching=caching,
             replayed=is_replayed or is_made_up,
             response_delay=request.meta.get("download_latency", 0.0),
             proxy=proxy,

@@ -12,10 +12,11 @@ from email.utils import parsedate_to_datetime, unquote
 from urllib.parse import urljoin, urlsplit
 from urllib.request import parse_http_list
 
-from scrapy.http import Headers
+from scrapy.http import Headers, Response
 from scrapy.utils.python import to_bytes
 from w3lib.url import safe_url_string
 
+from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.redirect_target import with_authority
 
@@ -87,6 +88,13 @@ def retry_after(headers: Headers, now: float) -> float:
     if seconds is None:
         seconds = (http_date(value) or now) - now
     return min(max(seconds, 0.0), MAX_SECONDS)
+
+
+def location_of(response: Response) -> tuple[str | None, str]:
+    """Return the URL that the Location leads to, and the Location as it was received, if it is malformed (else "")."""
+    written = b"".join(response.headers.getlist(b"Location")[-1:])
+    location = url_of(response.url, written) if written else None
+    return location, "" if location or not written else shortened(written.decode("latin-1").strip())
 
 
 def url_of(base: str, reference: str | bytes) -> str | None:
