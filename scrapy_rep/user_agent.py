@@ -36,7 +36,7 @@ class UserAgent:
 
     def __init__(self, settings: BaseSettings, spider: Spider | None) -> None:
         """Raises ValueError for a wrong value; the message names the setting or attribute, the value and the cure."""
-        self._sent, self._sent_by = _user_agent_sent(settings, spider)
+        self._sent, self._sent_by = user_agent_sent(settings, spider)
         configured = _configured(settings, spider)
         self._configured = configured is not None
         by_header = tokens_of_header(self._sent), f"the User-Agent in {self._sent_by}"
@@ -139,7 +139,7 @@ def _configured(settings: BaseSettings, spider: Spider | None) -> tuple[ProductT
     return None
 
 
-def _user_agent_sent(settings: BaseSettings, spider: Spider | None) -> tuple[bytes | None, str]:
+def user_agent_sent(settings: BaseSettings, spider: Spider | None) -> tuple[bytes | None, str]:
     """Return the User-Agent that Scrapy gives to a request without one, and where it was set."""
     headers = Headers(without_none_values(settings["DEFAULT_REQUEST_HEADERS"]))
     if b"User-Agent" in headers:

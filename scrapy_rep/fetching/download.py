@@ -254,7 +254,8 @@ class Fetcher:
             self._log.info(message, printable(url))
         proxy = _proxy_of(response.request or request)
         location, malformed_location = location_of(response)
-        wait, caching, is_replayed = retry_after(response.headers, now), caching_of(response.headers), False
+        sent = (response.request or request).headers.get(b"User-Agent")
+        wait, caching, is_replayed = retry_after(response.headers, now), caching_of(response.headers, sent), False
         if "cached" in response.flags:  # a replay may be old, so it is used for the least time
             wait, caching, is_replayed = 0.0, Caching(no_store=True, date=caching.date), True
         # The downloader sets this meta. Without it, no download handler got the request, or a copy of it.

@@ -26,8 +26,13 @@ MAX_SECONDS = 2**31  # RFC 9111 1.2.2: a larger number of seconds counts as this
 _ONE_SLASH = re.compile(rb"[^:]*:\s*[/\\]\s*[^/\\\s]")
 
 
-def caching_of(headers: Headers) -> Caching:
-    """Return the header fields that say how the response may be cached. Never raises."""
+def caching_of(headers: Headers, user_agent: bytes | None = None) -> Caching:
+    """Return the header fields that say how the response may be cached, to a request with this User-Agent. Never
+    raises."""
+    # All our requests for a robots.txt have the same Accept-Encoding.
+    varies = {name.strip(" \t").lower() for name in (field_text(headers, b"Vary") or "").split(",")}
+    varies -= {"", "accept-encoding"}
+    own = shortened((user_agent or b"*").decode("latin-1"))
     directives = cache_control(field_text(headers, b"Cache-Control"))
     expires = field_text(headers, b"Expires", first=True)
     return Caching(
@@ -41,6 +46,7 @@ def caching_of(headers: Headers) -> Caching:
         no_cache="no-cache" in directives and directives["no-cache"] is None,
         no_store="no-store" in directives,
         must_revalidate="must-revalidate" in directives,
+        only_for=(own if varies == {"user-agent"} else "*") if varies else "",
     )
 
 

@@ -212,12 +212,14 @@ def _response(hops: Sequence[Answer], terms: Terms) -> StoredResponse:
         # 2.3.1.2: "crawlers MAY assume that the robots.txt file is unavailable".
         words = f"more than {terms.max_redirects} redirects in a row"
         answer = Answer(last.url, access=AccessResult.UNAVAILABLE, reason=words)
+    only_for = {hop.caching.only_for for hop in hops} - {""}
     return StoredResponse(
         answer,
         received_at,
         until,
         robots,
         forbids_stale=any(hop.caching.no_cache or hop.caching.must_revalidate for hop in hops),
-        forbids_store=any(hop.caching.no_store for hop in hops),
+        only_for=min(only_for, default=""),
+        forbids_store=any(hop.caching.no_store for hop in hops) or "*" in only_for or len(only_for) > 1,
         sha256=digest,
     )

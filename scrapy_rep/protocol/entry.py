@@ -39,6 +39,8 @@ class StoredResponse:
     """The rules of a SUCCESS; None for any other answer."""
     forbids_stale: bool = False
     """Whether the answer, or a redirect to it, must not be used after it has expired (RFC 9111 4.2.4)."""
+    only_for: str = ""
+    """The User-Agent that the answer is for, if it depends on it (`Caching.only_for`); else empty."""
     forbids_store: bool = False
     """Whether the answer, or a redirect to it, must not outlive the process (RFC 9111 5.2.2.5)."""
     sha256: str = ""

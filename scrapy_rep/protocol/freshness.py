@@ -31,6 +31,8 @@ class Caching:
     no_cache: bool = False
     no_store: bool = False
     must_revalidate: bool = False
+    only_for: str = ""
+    """The User-Agent that the answer is for, if its Vary names this field; `*` if it names others (4.1); else empty."""
 
 
 def freshness_lifetime(caching: Caching, received_at: float) -> float:

@@ -31,12 +31,14 @@ from scrapy_rep.protocol.entry import (
     storable,
     useful_until,
 )
+from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import RETRY_DELAY
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
+from scrapy_rep.user_agent import user_agent_sent
 
 LEASE_SECONDS = 10.0  # a lease that its crawler has not renewed for so long is free for others
 RENEW_EVERY = 3.0  # seconds
@@ -64,6 +66,8 @@ class SharedStore:
         self._breaker = CircuitBreaker(count, clock.monotonic, logger_of(crawler), has_deadline=has_deadline)
         self._settings = settings
         self._clock = clock
+        sent, _source = user_agent_sent(crawler.settings, crawler.spider)
+        self._user_agent = shortened((sent or b"").decode("latin-1"))
         # Seconds to wait for another crawler's fetch. A fetch along many slow redirects takes longer; then both fetch.
         self._longest_wait = (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE_SECONDS
         self._asks_anew = getattr(crawler.spider, "rep_asks_anew", False)  # set by `scrapy robots URL`
@@ -107,7 +111,10 @@ class SharedStore:
 
     def _read(self, origin: Origin, octets: bytes | None) -> Entry | None:
         entry = entry_from_bytes(octets or NOT_SHARED, origin.robots_url, self._settings.body_limit)
-        return entry if entry is not None and is_judged_by(entry, self._settings.status_policy) else None
+        if entry is None or not is_judged_by(entry, self._settings.status_policy):
+            return None
+        # RFC 9111 4.1: an answer for another User-Agent must not be used.
+        return entry if entry.stored is None or entry.stored.only_for in {"", self._user_agent} else None
 
     async def _renew(self, claim: LeaseClaim) -> None:
         while True:

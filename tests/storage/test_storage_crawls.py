@@ -505,3 +505,29 @@ def test_every_reactor(web: Web, address: str, reactor: str) -> None:
         assert (ended.pages, ended.refused) == ([site.url("/")], [site.url("/private")])
         assert [message for message in ended.warnings if "REP_" in message or "robots.txt" in message] == []
     assert len(site.robots_requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("vary", "same", "other"),
+    [
+        pytest.param("Accept-Encoding", "+", "+", id="nothing"),
+        pytest.param("Accept-Encoding, user-agent", "+", "-", id="user-agent"),
+        pytest.param("Cookie", "-", "-", id="another-field"),
+        pytest.param("*", "-", "-", id="everything"),
+    ],
+)
+@ensureDeferred
+async def test_rfc9111_4_1_an_answer_is_used_only_for_requests_that_its_vary_matches(
+    web: Web, tmp_path: Path, vary: str, same: str, other: str
+) -> None:
+    """The site first allows and later forbids everything. `+`: the first answer is used."""
+    store = {"REP_STORAGE": f"sqlite://{tmp_path / 'robots.db'}"}
+    site = web.robots(answer("user-agent: *\ndisallow:\n", headers={"Vary": vary}))
+    await crawl(site.url("/a"), settings={**store, "USER_AGENT": "OpenBot/1.0"})
+    site.change("/robots.txt", answer("user-agent: *\ndisallow: /\n", headers={"Vary": vary}))
+    for name, expected in (("OtherBot/1.0", other), ("OpenBot/1.0", same)):
+        copied = tmp_path / f"{name.partition('/')[0]}.db"
+        copied.write_bytes((tmp_path / "robots.db").read_bytes())
+        settings = {"REP_STORAGE": f"sqlite://{copied}", "USER_AGENT": name}
+        result = await crawl(site.url("/b"), settings=settings)
+        assert ("+" if result.pages else "-") == expected
