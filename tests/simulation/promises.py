@@ -54,6 +54,10 @@ class Observations:
         """Whether crawlers share a store, and nothing disturbs them."""
         self.may_forget = bool(self.skew) or self.rep.memory_octets < 2**26
         """Whether a crawl may forget an origin, because a clock is wrong or its memory is full."""
+        is_proxied = any(exchange.proxy for exchange in simulation.exchanges)
+        self.slow = self.rep.fetch_timeout if is_proxied else SLOW
+        """Seconds after which a request for a robots.txt gives its place back."""
+        self.turns_at_a_time = self.limits[0] if is_proxied else self.fetches_at_a_time
         fetched = [exchange for exchange in simulation.exchanges if exchange.is_robots]
         self.rounds = rounds_of(fetched, self.rep.fetch_retries, has_store=bool(self.store))
         self.stops = {run: at for at, run, *_ in simulation.of("closing", "killed")}
@@ -120,12 +124,13 @@ class Observations:
         """How many seconds a request for an origin's robots.txt may wait for its turn.
 
         In each half second, REP_FETCH_CONCURRENCY requests for a robots.txt begin (of 0: CONCURRENT_REQUESTS, pages
-        included). At most these go before it: the requests that pages of a higher priority need, twice as many older
-        first requests, and twice as many retries or later rounds.
+        included). Through a proxy, CONCURRENT_REQUESTS begin in each REP_FETCH_TIMEOUT. At most these go before it: the
+        requests that pages of a higher priority need, twice as many older first requests, and twice as many retries or
+        later rounds.
         """
         lowest = min(self.priorities.get(key, [0]))
         urgent = sum(max(each) > lowest for (run, _), each in self.priorities.items() if run == key[0])
-        return (4 + self.hops * urgent / self.fetches_at_a_time) * SLOW + SLACK
+        return (4 + self.hops * urgent / self.turns_at_a_time) * self.slow + SLACK
 
     def is_between_rounds(self, request: TrackedRequest, moment: float) -> bool:
         """Whether the request waits between two rounds of an outage."""
@@ -266,11 +271,11 @@ def dead_origins_take_no_place(seen: Observations) -> Iterator[str]:
 
 def the_queue_moves(seen: Observations) -> Iterator[str]:
     """While the downloader has room, requests leave the queue: REP_FETCH_CONCURRENCY new origins in half a second."""
-    turns = len(seen.case["origins"]) * seen.hops / seen.fetches_at_a_time
+    turns = len(seen.case["origins"]) * seen.hops / seen.turns_at_a_time
     for request in seen.eager:
         if request.queued < NEVER and request.taken < NEVER and seen.rep.waiting_max > 0:
             room = seen.seconds_with_room(request, request.queued, request.taken)
-            if room > 1.5 * SLOW * turns + SLACK:
+            if room > 1.5 * seen.slow * turns + SLACK:
                 yield f"at {request.taken:.3f} {request} left the queue, after {room:.1f} s with room"
 
 
