@@ -115,7 +115,7 @@ class RobotsPolicy:
             robots_url=entry.robots_url,
             final_url=stored.answer.url if stored is not None else entry.last.url,
             answer=entry.last.reason,
-            received=Received(stored.answer.url, stored.received_at, stored.sha256) if stored is not None else None,
+            received=Received(stored.answer.url, stored.answer.ended_at, stored.sha256) if stored is not None else None,
             error=entry.last.error if self.basis is Basis.NOTHING_ALLOWED else None,
         )
 

@@ -581,3 +581,9 @@ def test_a_fetched_answer_replaces_a_replay() -> None:
     talk = Talk(rules(), known=replace(known, stored=replace(known.stored, fresh_until=NOW - 1)))
     assert talk.allows == BY_RULES
     assert talk.rounds[-1].shared is talk.entry
+
+
+def test_a_verdict_has_the_time_of_the_answer_that_decided_not_of_the_redirect_before_it() -> None:
+    received = Talk(TO_B, rules(), took=1.0).rounds[-1].policy.verdict("https://a.example/x", "bot").received
+    assert received is not None
+    assert received.at == NOW + 2
