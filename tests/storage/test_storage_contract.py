@@ -489,7 +489,7 @@ def test_a_password_is_never_shown(address: str) -> None:
     [
         ("redis://host:6379/robots", "'/robots' is no database"),
         ("redis://host/0?timeout=5", "unexpected keyword argument 'timeout'"),
-        ("redis://host/0?db=robots", "Invalid value for 'db'"),
+        ("redis://host/0?db=robots", "Invalid value for"),  # redis-py quotes the name differently in each release
     ],
 )
 def test_an_address_of_redis_with_a_mistake_stops_the_start(address: str, wrong: str) -> None:
