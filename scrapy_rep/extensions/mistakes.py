@@ -154,7 +154,7 @@ def warn_of_none(crawler: Crawler, orders: Mapping[Any, Any], priority: int, our
 # When a request shows the mistake.
 
 
-WATCHED = 100  # downloads to check; a component that changes the User-Agent usually does so from the start
+WATCHED = 1_000  # downloads to check; a component that changes the User-Agent usually does so from the start
 
 
 class SentUserAgent(Extension):
