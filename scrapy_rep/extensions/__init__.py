@@ -54,8 +54,7 @@ EXTENSIONS: Mapping[str, Callable[[RepSettings], Any] | None] = {
     "outage_log.OutageLog": None,
     "origins_log.OriginsLog": None,  # second: its lines at the end come after those of OutageLog
     "crawl_delay.CrawlDelay": None,
-    "mistakes.SentUserAgent": None,
-    "mistakes.MisspeltMeta": None,
+    "mistakes.InRequests": None,
     "bypassed.Bypassed": None,
     "page_usage.PageUsage": lambda settings: settings.purposes,
     "evidence.Evidence": lambda settings: settings.evidence,

@@ -1,7 +1,7 @@
 """Warnings about mistakes: settings that conflict or have no effect, misspelt names, a User-Agent that is changed.
 
-When the spider opens, `RepMiddleware` calls the functions in CHECKS, and the add-on calls `warn_of_none`. The two
-extensions look at requests, because only a request shows some mistakes.
+When the spider opens, `RepMiddleware` calls the functions in CHECKS, and the add-on calls `warn_of_none`. `InRequests`
+looks at requests, because only a request shows some mistakes.
 """
 
 from __future__ import annotations
@@ -10,24 +10,26 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.http import Response
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
-from scrapy.utils.asyncio import call_later
 from scrapy.utils.python import global_object_name
 
 from scrapy_rep.extensions import Extension
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware
+from scrapy_rep.gate import Landing
 from scrapy_rep.log import Logger, logger_of
 from scrapy_rep.meta import DONT_OBEY, ROBOTS_TXT_REQUEST, TOKENS_KEY, USAGE_KEY
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.robotparser import RepRobotParser
+from scrapy_rep.scrapy_internals.downloads import PACE_META
 from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
 from scrapy_rep.settings import SETTINGS, is_obeying, nearest
-from scrapy_rep.signals import request_forbidden, request_waited
+from scrapy_rep.signals import request_forbidden
 
 INSTEAD = (
     ". For what your class adds, set REP_EXEMPT (hosts and paths), ROBOTSTXT_OBEY in custom_settings (spiders),"
@@ -154,26 +156,33 @@ def warn_of_none(crawler: Crawler, orders: Mapping[Any, Any], priority: int, our
 # When a request shows the mistake.
 
 
-WATCHED = 1_000  # downloads to check; a component that changes the User-Agent usually does so from the start
+WATCHED = 1_000  # pages to look at; a component that changes the User-Agent usually does so from the start
 
 
-class SentUserAgent(Extension):
-    """Checks the first downloads of a crawl, then disconnects from the signal."""
+class InRequests(Extension):
+    """Looks at the requests of the first pages, and at the requests that are refused. To look at each request of the
+    crawl would take too much time."""
 
     def start(self) -> None:
         self._left = WATCHED
-        # An earlier signal would miss download handlers that change the headers. A later signal is also sent for pages
-        # from a cache or another middleware, for which no request was sent.
-        self._crawler.signals.connect(self._downloaded, signal=signals.response_downloaded)
+        # An earlier moment would miss download handlers that change the headers.
+        self._gate.after_download.append(self._look_at_page)
+        self._crawler.signals.connect(self._look_at_meta, signal=request_forbidden)
 
-    def _downloaded(self, request: Request) -> None:
-        if self._left <= 0 or ROBOTS_TXT_REQUEST in request.meta:
-            return
+    def _look_at_page(self, request: Request, response: Response, _landing: Landing | None) -> None:
         self._left -= 1
+        if self._left <= 0:
+            # A new list, because the gate walks through this one now.
+            self._gate.after_download = [look for look in self._gate.after_download if look != self._look_at_page]
+        self._look_at_meta(request)
+        # For a page from a cache or from another middleware, no request was sent.
+        if PACE_META[0] in request.meta and "cached" not in response.flags:
+            self._look_at_user_agent(request)
+
+    def _look_at_user_agent(self, request: Request) -> None:
         tokens = self._gate.user_agent.unsent_tokens(request)
         # None: no robots.txt applies, or memory no longer has a usable one
-        if tokens and self._gate.peek(request) is not None:
-            self._left = 0
+        if tokens and self._gate.peek(request) is not None and self._is_first("another User-Agent"):
             sent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")
             self._log.warning(
                 "%(request)s was sent with the User-Agent %(sent)r, but judged by the rules for %(tokens)s",
@@ -183,19 +192,8 @@ class SentUserAgent(Extension):
                 "A middleware or download handler changes the User-Agent: let it send the product token, or set"
                 " ROBOTSTXT_USER_AGENT"
             )
-        if self._left == 0:
-            # A receiver that disconnects while a signal is sent makes the dispatcher skip the next receiver.
-            call_later(0, self._crawler.signals.disconnect, self._downloaded, signals.response_downloaded)
 
-
-class MisspeltMeta(Extension):
-    """Looks at requests that wait or are refused. To look at each request of the crawl would take too much time."""
-
-    def start(self) -> None:
-        for signal in (request_waited, request_forbidden):
-            self._crawler.signals.connect(self._look, signal=signal)
-
-    def _look(self, request: Request) -> None:
+    def _look_at_meta(self, request: Request) -> None:
         for key in request.meta:
             if not isinstance(key, str) or "robots" not in key or key in NO_MISTAKES:
                 continue

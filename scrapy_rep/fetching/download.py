@@ -7,7 +7,6 @@ download handler is cancelled, so it closes the connection.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property, partial
 from traceback import walk_tb
 from typing import Any
@@ -112,14 +111,18 @@ class Fetcher:
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
                 count(EXCEPTION.format(type(exc)))
-            answer = self._failure(ask.url, exc, download)
+            answer = self._failure(self._ended(ask, began, download), exc, download)
         else:
             received = download.response = download.response or response
             received.request = received.request or request
             self._count_response(response, received, download)
-            answer = self._from_response(ask.url, response, received, download)
+            answer = self._from_response(self._ended(ask, began, download), response, received, download)
+        return answer, download.response
+
+    def _ended(self, ask: Ask, began: float, download: RobotsTxtDownload) -> partial[Answer]:
+        """Return what makes an `Answer` to the request, which ends now."""
         began = began if download.sent_at is None else download.sent_at
-        return replace(answer, ended_at=self._clock.now(), seconds=self._clock.monotonic() - began), download.response
+        return partial(Answer, ask.url, ended_at=self._clock.now(), seconds=self._clock.monotonic() - began)
 
     async def _handle(self, request: Request, call: Call) -> Response:
         """Make the call of a download handler when the request has a place, if it needs one."""
@@ -192,20 +195,19 @@ class Fetcher:
             # This response has passed no middleware.
             return RepDecodingMiddleware().process_response(download.request, stopped)
 
-    def _failure(self, url: str, exc: Exception, download: RobotsTxtDownload) -> Answer:
+    def _failure(self, ended: partial[Answer], exc: Exception, download: RobotsTxtDownload) -> Answer:
         """Return the answer for a request that has no response."""
         if self._offline and isinstance(exc, IgnoreRequest):
-            return Answer(url, sign=OFFLINE)
+            return ended(sign=OFFLINE)
         began, from_handler = download.sent_at, download.handlers_error
         is_late = began is not None and self._clock.monotonic() - began > self._settings.fetch_timeout + LATE
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
         is_of_handler = from_handler is not None and (exc is from_handler or exc.__cause__ is from_handler)
         is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler
-        reason = self._fault(url, exc, download) if is_fault else _in_words(exc)
+        reason = self._fault(exc, download) if is_fault else _in_words(exc)
         if isinstance(exc, IgnoreRequest):
             reason = DROPPED % shortened(reason, MAX_CAUSE)
-        return Answer(
-            url,
+        return ended(
             reason=reason,
             error=_alone(exc),
             timed_out=timed_out,
@@ -215,7 +217,7 @@ class Fetcher:
             is_fault=is_fault and from_handler is None,
         )
 
-    def _fault(self, url: str, exc: Exception, download: RobotsTxtDownload) -> str:
+    def _fault(self, exc: Exception, download: RobotsTxtDownload) -> str:
         """Return the reason after a component of the crawl has failed. Log it once for each component and exception."""
         component, answered, from_handler = _component_of(exc), download.response, download.handlers_error
         got = f"HTTP {answered.status}" if answered else _in_words(from_handler) if from_handler else ""
@@ -224,7 +226,7 @@ class Fetcher:
         if (component, type(exc)) not in self._logged_errors:
             self._logged_errors.add((component, type(exc)))
             message = "%s could not be fetched, because a component of the crawl failed: %s"
-            self._log.error(message, printable(url), reason, exc_info=exc)
+            self._log.error(message, printable(download.request.url), reason, exc_info=exc)
         return reason
 
     def _count_response(self, response: Response, received: Response, download: RobotsTxtDownload) -> None:
@@ -240,29 +242,31 @@ class Fetcher:
                 printable(download.request.url),
             )
 
-    def _from_response(self, url: str, response: Response, received: Response, download: RobotsTxtDownload) -> Answer:
+    def _from_response(
+        self, ended: partial[Answer], response: Response, received: Response, download: RobotsTxtDownload
+    ) -> Answer:
         """Return the answer that a response gives. `received`: the response before it was decoded."""
-        status, now, request = response.status, self._clock.now(), download.request
-        sign = vendor_of_challenge(response.headers.getlist, response.body, status)
+        status, headers, request = response.status, response.headers, download.request
+        sign = vendor_of_challenge(headers.getlist, response.body, status)
         access, _source = result_of(status, self._settings.status_policy, sign)
-        needs_body = access is AccessResult.SUCCESS
+        needs_body, is_replayed = access is AccessResult.SUCCESS, "cached" in response.flags
         wrong = _what_is_wrong(response, received, download, needs_body=needs_body)
         if wrong:
-            return Answer(url, reason=wrong, dropped=wrong is STOPPED)
+            return ended(reason=wrong, dropped=wrong is STOPPED)
         if needs_body and is_mislabelled(received, response.body):
             message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
-            self._log.info(message, printable(url))
-        proxy = _proxy_of(response.request or request)
-        location, malformed_location = location_of(response)
-        sent = (response.request or request).headers.get(b"User-Agent")
-        wait, caching, is_replayed = retry_after(response.headers, now), caching_of(response.headers, sent), False
-        if "cached" in response.flags:  # a replay may be old, so it is used for the least time
-            wait, caching, is_replayed = 0.0, Caching(no_store=True, date=caching.date), True
+            self._log.info(message, printable(request.url))
+        sent = response.request or request
+        caching = caching_of(headers, sent.headers.get(b"User-Agent"))
+        wait = 0.0 if needs_body else retry_after(headers, self._clock.now())
+        if is_replayed:  # it may be old, so it is used for the least time
+            caching, wait = Caching(no_store=True, date=caching.date), 0.0
+        location, malformed_location = location_of(response) if access is AccessResult.REDIRECT else (None, "")
         # The downloader sets this meta. Without it, no download handler got the request, or a copy of it.
         is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and PACE_META[0] not in request.meta
-        return Answer(
-            url,
-            status,
+        proxy, address = _who_answered(response, sent)
+        return ended(
+            status=status,
             reason=self._made_up_by() if is_made_up else "",
             sign=sign,
             body=response.body[: self._settings.body_limit + 1],
@@ -273,8 +277,7 @@ class Fetcher:
             replayed=is_replayed or is_made_up,
             response_delay=request.meta.get("download_latency", 0.0),
             proxy=proxy,
-            # Behind a proxy, the address is the proxy's.
-            address=None if proxy or response.ip_address is None else str(response.ip_address),
+            address=address,
         )
 
     def _made_up_by(self) -> str:
@@ -287,6 +290,12 @@ class Fetcher:
 
 def _proxy_of(request: Request) -> str:
     return printable(str(request.meta.get("proxy") or ""), MAX_PROXY)
+
+
+def _who_answered(response: Response, request: Request) -> tuple[str, str | None]:
+    """Return the proxy, and the address of the server: behind a proxy, it is not known."""
+    proxy, address = _proxy_of(request), response.ip_address
+    return proxy, None if proxy or address is None else str(address)
 
 
 def _what_is_wrong(response: Response, received: Response, download: RobotsTxtDownload, *, needs_body: bool) -> str:

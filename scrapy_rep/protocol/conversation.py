@@ -165,7 +165,7 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
         seconds = 0.0 if answer.proves_nothing else seconds + pause
         answer = yield replace(ask, was_requested_before=True, reason=answer.reason, pause=pause)
         seconds += answer.seconds
-    return replace(answer, seconds=seconds)
+    return answer if seconds == answer.seconds else replace(answer, seconds=seconds)
 
 
 # What answers mean.
