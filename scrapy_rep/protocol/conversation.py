@@ -124,7 +124,7 @@ def conversation(
                     left = ONE_ROUND  # requests have waited for this outage before, so these wait for one round
                 is_known = known is not None and not known.last.replayed  # a cache that had it may replay it again
                 hops = yield from _follow(origin, terms, retries, was_requested_before=is_known)
-                known, now = _entry_after(origin, known, hops, terms), hops[-1].ended_at
+                known, now = _entry_after(known, hops, terms), hops[-1].ended_at
         policy = terms.policy_at(known, now)
         left -= sum(hop.seconds for hop in hops)
         pause = policy.pause_at(now, left)
@@ -186,16 +186,16 @@ def with_meaning(answer: Answer, ask: Ask, terms: Terms) -> Answer:
     return found if found.access is AccessResult.SUCCESS else replace(found, body=b"")
 
 
-def _entry_after(origin: Origin, known: Entry | None, hops: Sequence[Answer], terms: Terms) -> Entry:
+def _entry_after(known: Entry | None, hops: Sequence[Answer], terms: Terms) -> Entry:
     """Return the origin's entry after the answers along the redirects."""
     last = hops[-1]
     if last.access is AccessResult.UNREACHABLE:
-        return after_fetch(known, origin.robots_url, replace(last, seconds=sum(hop.seconds for hop in hops)))
+        return after_fetch(known, hops[0].url, replace(last, seconds=sum(hop.seconds for hop in hops)))
     response, before = _response(hops, terms), known.stored if known is not None else None
     if last.replayed and before is not None and not before.answer.replayed:
         # A replay may be older than what was fetched. So that stays, for as long as the replay would be used.
         response = replace(response, answer=before.answer, robots=before.robots, sha256=before.sha256)
-    return after_fetch(known, origin.robots_url, response)
+    return after_fetch(known, hops[0].url, response)
 
 
 def _response(hops: Sequence[Answer], terms: Terms) -> StoredResponse:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
 from scrapy.http import Response
@@ -37,12 +37,12 @@ class UncountedDownloads:
         self._crawler = crawler
         self._requests: set[Request] = set()
         self._must_back_out: Callable[[], bool] = bool
+        crawler.signals.connect(self._replace_check, signal=signals.spider_opened)
 
     @contextmanager
     def uncounted(self, request: Request) -> Iterator[None]:
         """Leave the request out of the downloader's check of its limit, until the `with` block ends."""
         self._requests.add(request)
-        self._replace_check()
         # A later Scrapy may reckon with a size for each request, and limit their sum. A robots.txt is small.
         manager = getattr(self._crawler.engine.downloader, "middleware", None)
         getattr(manager, "_rough_sizes", {}).setdefault(request, 0)
@@ -55,7 +55,6 @@ class UncountedDownloads:
         """Make the engine take no requests from the scheduler while `must_back_out` returns True, as if the downloader
         were full. `must_back_out` is called only while the downloader has room."""
         self._must_back_out = must_back_out
-        self._replace_check()
 
     def _replace_check(self) -> None:
         downloader: Any = self._crawler.engine.downloader

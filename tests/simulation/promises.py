@@ -120,17 +120,17 @@ class Observations:
         """Whether the run has begun to close since this round began: its fetch may have been cancelled."""
         return this.began < self.stops.get(this.run, NEVER) < moment
 
-    def longest_turn(self, key: Key) -> float:
+    def longest_turn(self, key: Key, ahead: int = 0) -> float:
         """How many seconds a request for an origin's robots.txt may wait for its turn.
 
         In each half second, REP_FETCH_CONCURRENCY requests for a robots.txt begin (of 0: CONCURRENT_REQUESTS, pages
         included). Through a proxy, CONCURRENT_REQUESTS begin in each REP_FETCH_TIMEOUT. At most these go before it: the
-        requests that pages of a higher priority need, twice as many older first requests, and twice as many retries or
-        later rounds.
+        requests that pages of a higher priority need, twice as many older first requests, twice as many retries, and
+        `ahead` later rounds that were due before.
         """
         lowest = min(self.priorities.get(key, [0]))
         urgent = sum(max(each) > lowest for (run, _), each in self.priorities.items() if run == key[0])
-        return (4 + self.hops * urgent / self.turns_at_a_time) * self.slow + SLACK
+        return (4 + self.hops * (urgent + ahead) / self.turns_at_a_time) * self.slow + SLACK
 
     def is_between_rounds(self, request: TrackedRequest, moment: float) -> bool:
         """Whether the request waits between two rounds of an outage."""
@@ -299,10 +299,13 @@ def rounds_go_on_while_requests_wait(seen: Observations) -> Iterator[str]:
 def rounds_come_in_time(seen: Observations) -> Iterator[str]:
     """While requests wait, the next round is due when the backoff is over. Then it waits for its turn, by priority and
     arrival, like a first request."""
-    for before, after in chain.from_iterable(map(pairwise, seen.fetches.values())):
-        late = after.began - max(before.due, before.ended) - seen.stopped
-        is_seen = seen.is_eager(after.run) and not seen.store and not seen.has_slow_name(after.origin)
-        if is_seen and late > seen.longest_turn(after.key):
+    pairs = [*chain.from_iterable(map(pairwise, seen.fetches.values()))]
+    waits = [(after.run, max(before.due, before.ended), after.began) for before, after in pairs]
+    for (_, after), (run, due, began) in zip(pairs, waits, strict=True):
+        late = began - due - seen.stopped
+        is_seen = seen.is_eager(run) and not seen.store and not seen.has_slow_name(after.origin)
+        ahead = sum(of == run and at <= due < until for of, at, until in waits) - 1
+        if is_seen and late > seen.longest_turn(after.key, ahead):
             yield f"{after.run}'s round for {after.origin} at {after.began:.3f} was {late:.1f} s late"
 
 
