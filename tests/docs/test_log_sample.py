@@ -15,7 +15,7 @@ SITES = {
     "wiki": answer("<!DOCTYPE html><p>Welcome</p>"),
     "news": answer(status=503),
     "club": answer(status=403, headers={"cf-mitigated": "challenge"}),
-    "docs": answer(status=429, headers={"Retry-After": "1800"}),
+    "docs": answer(status=500, headers={"Retry-After": "1800"}),
 }
 # No two sites refuse as many requests.
 PATHS = {"shop": ["/", "/cart/1", "/cart/2"], "news": ["/a", "/b", "/c"], "docs": ["/a", "/b", "/c", "/d"]}
