@@ -106,11 +106,11 @@ async def difficult(web: Web, cell: str, policy: str) -> tuple[bool, str, bool]:
 
 @ensureDeferred
 async def test_each_status_does_what_its_rows_say(web: Web) -> None:
-    rows = {
+    told = {
         (cell, policy): (does == "fetches everything", names(shown)[0], bool(policy))
         for cell, does, shown, policy in table("difficult")
     }
-    assert {row: await difficult(web, *row) for row in rows} == rows
+    assert {row: await difficult(web, *row) for row in told} == told
     rows = [(statuses_of(cells[0]), cells[1], cells[3].partition(", or sooner")[0]) for cells in table("answers")]
     (other,) = ((cells[1], cells[3]) for cells in table("answers") if cells[0].endswith("any other status"))
     said = {status: (access, again) for held, access, again in rows for status in held if access != "redirect"}
