@@ -52,7 +52,7 @@ def marked(mark: str) -> str:
     return block.text
 
 
-REFUSAL = re.compile(r"(?:(?<=: )|(?<=`)|^)([^:`\n]*)(?=robots\.txt \(http\S+, line \d+)", re.MULTILINE)
+REFUSAL = re.compile(r"(?:(?<=: )|(?<=`)|^)([^:`\n]*)(?=robots\.txt \((?:http|/)\S+, line \d+)", re.MULTILINE)
 """The words before the place of a refusing rule, such as `Forbidden by `."""
 
 
