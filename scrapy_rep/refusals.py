@@ -46,9 +46,8 @@ class RefusedPages:
         others = len(self.origins) - 1
         if others <= 0:
             return f"{self.pages:,} x {self.first}"
-        more = "more than " if others == MAX_RULE_ORIGINS else ""
-        number = min(others, MAX_RULE_ORIGINS - 1)
-        return f"{self.pages:,} x {self.first} and on {more}{counted(number, 'other origin')}"
+        more = "at least " if others == MAX_RULE_ORIGINS else ""
+        return f"{self.pages:,} x {self.first} or the same on {more}{counted(others, 'other origin')}"
 
     def add(self, request: Request, verdict: Verdict) -> None:
         self.first = self.first or refused_by(verdict)

@@ -267,13 +267,16 @@ class RepSettings(Terms):
     @classmethod
     def read(cls, settings: BaseSettings, spider: object = None) -> RepSettings:
         """Return the checked values. Raises ValueError for a wrong value, with the setting, the value and the cure."""
-        values = {name.removeprefix("REP_").lower(): _checked(settings, name) for name in SETTINGS}
+        checked = {name: _checked(name, settings.get(name), setting) for name, setting in SETTINGS.items()}
+        values = {name.removeprefix("REP_").lower(): value for name, value in checked.items()}
         if not settings.getint("CONCURRENT_REQUESTS"):
             values["fetch_concurrency"] = values["fetch_concurrency"] or SETTINGS["REP_FETCH_CONCURRENCY"].default
         elif "REP_FETCH_CONCURRENCY" not in settings and settings.getpriority("CONCURRENT_REQUESTS"):
             values["fetch_concurrency"] = 0
         # Scrapy's DownloadTimeoutMiddleware reads this attribute, too. 0: no limit.
-        timeout = float(getattr(spider, "download_timeout", None) or settings.getfloat("DOWNLOAD_TIMEOUT"))
+        own = getattr(spider, "download_timeout", None)
+        name = "the spider's download_timeout" if own else "DOWNLOAD_TIMEOUT"
+        timeout = _checked(name, own or settings[name], Setting(0.0, float, "a number of seconds"))
         if "REP_FETCH_TIMEOUT" not in settings and timeout > 0:
             values["fetch_timeout"] = min(values["fetch_timeout"], timeout)
         return cls(**values)
@@ -288,11 +291,10 @@ FILES = sorted(name for name, setting in SETTINGS.items() if setting.default is 
 """The names of the settings whose value is the path of a file that the crawl writes, or None (the default)."""
 
 
-def _checked(settings: BaseSettings, name: str) -> Any:
-    setting = SETTINGS[name]
-    value = settings.get(name, setting.default)
+def _checked(name: str, value: Any, setting: Setting) -> Any:
+    """Return the checked value, or the default for None."""
     try:
-        return setting.check(value)
+        return setting.check(setting.default if value is None else value)
     except (ValueError, TypeError, KeyError, OverflowError, AttributeError) as exc:
         wrong_part = f" ({exc})" if isinstance(exc, _WrongPartError) else ""
         raise ValueError(f"{name} is {value!r}{wrong_part}; set it to {setting.cure}") from None

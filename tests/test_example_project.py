@@ -82,7 +82,7 @@ class Ended:
     def table(self) -> dict[str, tuple[str, str, str, Refusals]]:
         """Origin -> robots.txt's answer, access result, pages fetched, pages refused."""
         header, *lines = self.stdout.split("\n\n")[1].splitlines()
-        starts = [match.start() for match in re.finditer(r"\S+", header)]
+        starts = [match.start() for match in re.finditer(r"\S+(?: \S+)*", header)]
         table: dict[str, tuple[str, str, str, Refusals]] = {}
         refusals: Refusals = {}
         for line in lines:
@@ -179,6 +179,12 @@ def test_the_readme_shows_what_it_prints() -> None:
     assert as_now(crawled("tour").stdout) == marked("example-output")
 
 
+def test_the_readme_says_how_the_builtin_differs() -> None:
+    assert "It refuses `club`" in README
+    (number,) = re.findall(r"It counts (\d+) requests for robots\.txt", README)
+    assert f"\n{number} requests for robots.txt, " in crawled("tour_builtin").stdout
+
+
 def test_what_pages_may_be_used_for() -> None:
     printed = crawled(FOR_TRAINING).stdout
     assert re.search(r"train-ai allowed +train-ai disallowed +train-ai unknown", printed)
@@ -241,8 +247,11 @@ def as_elsewhere(text: str) -> str:
 
 def test_the_dry_run_that_the_readme_proposes() -> None:
     table = crawled(DRY_RUN).table
-    assert [row[3] for row in table.values()] == [{}] * len(table), "nothing is refused"
-    assert table["harbour"] == ("HTTP 503", "unreachable (none allowed)", "/ /timetable", {})
+    behind_the_first_page = {"harbour": {"/timetable": "HTTP 503"}, "tunnel": {"/lights": TIMEOUT}}
+    for site, (_, _, fetched, refused) in {**NOT_IN_GROUPS_OF_ITS_OWN, **TOUR}.items():
+        would_be_refused = {**refused, **behind_the_first_page.get(site, {})}
+        assert table[site][2].split() == sorted([*fetched.split(), *would_be_refused]), "nothing is refused"
+        assert table[site][3] == would_be_refused
 
 
 def test_a_policy_shows_in_the_table() -> None:

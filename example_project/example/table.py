@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from scrapy import signals
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_rep import ForbiddenByRobots, RobotsUnreachable
-from scrapy_rep.signals import robots_known
+from scrapy_rep import Verdict, VerdictReason
+from scrapy_rep.signals import request_forbidden, robots_known
 
 if TYPE_CHECKING:
-    from scrapy.exceptions import IgnoreRequest
-
     from scrapy_rep.origin_info import OriginInfo
 
     from .spiders import TourSpider
@@ -55,6 +53,7 @@ class Table:
         self._crawler = crawler
         self._visits: defaultdict[str, Visit] = defaultdict(Visit)
         self._purpose = next(iter(crawler.settings.getlist("REP_PURPOSES")), "")
+        self._is_dry_run = crawler.settings.getbool("REP_DRY_RUN")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Table:
@@ -62,6 +61,7 @@ class Table:
         crawler.signals.connect(table.opened, signal=signals.spider_opened)
         crawler.signals.connect(table.received, signal=signals.response_received)
         crawler.signals.connect(table.robots_known, signal=robots_known)
+        crawler.signals.connect(table.forbidden, signal=request_forbidden)
         crawler.signals.connect(table.show, signal=signals.engine_stopped)
         return table
 
@@ -85,12 +85,21 @@ class Table:
         if not fetched:
             visit.answer = "shared"  # another crawler has fetched it
 
+    def forbidden(self, request: Request, verdict: Verdict) -> None:
+        # In a dry run, the request is sent nevertheless.
+        self._refuse(request.url, reason(verdict))
+
+    def _refuse(self, url: str, by: str) -> None:
+        origin, path = split(url)
+        self._visits[origin].refused.append((path, by))
+
     def show(self) -> None:
-        for url, refusal in self._spider.refusals.items():
-            origin, path = split(url)
-            self._visits[origin].refused.append((path, reason(refusal)))
+        if not self._crawler.settings["ADDONS"]:  # Scrapy's own middleware sends no such signal
+            for url, refusal in self._spider.refusals.items():
+                self._refuse(url, str(refusal))
         columns = [f"{self._purpose} {word}" for word in PREFERENCES.values()] if self._purpose else ["fetched"]
-        lines: list[tuple[str, ...]] = [("origin", "robots.txt", "access", *columns, "refused", "by")]
+        refused = "would be refused" if self._is_dry_run else "refused"
+        lines: list[tuple[str, ...]] = [("origin", "robots.txt", "access", *columns, refused, "by")]
         for site, origin in self._spider.origins.items():
             lines += self._visits.get(origin, Visit(answer="")).lines(site, columns)
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -98,8 +107,9 @@ class Table:
         for line in lines:
             print("  ".join(map(str.ljust, line, widths)).rstrip())
         stats = self._crawler.stats.get_stats()
-        asked, refused = stats.get("robotstxt/request_count", 0), stats.get("robotstxt/forbidden", 0)
-        print(f"\n{asked} requests for robots.txt, {refused} pages refused")
+        asked = stats.get("robotstxt/request_count", 0)
+        number = stats.get("rep/dry_run/forbidden" if self._is_dry_run else "robotstxt/forbidden", 0)
+        print(f"\n{asked} requests for robots.txt, {number} pages {refused}")
 
     def _column(self, response: Response) -> str:
         """Return the column of the page. With REP_PURPOSES, there are three columns: one for each preference."""
@@ -117,13 +127,11 @@ def split(url: str) -> tuple[str, str]:
     return f"{parts.scheme}://{parts.netloc}", parts.path
 
 
-def reason(refusal: IgnoreRequest) -> str:
-    """Return the line of robots.txt, or the header, that refused the page; without one, why nothing is allowed."""
-    if not isinstance(refusal, ForbiddenByRobots):
-        return str(refusal)
-    if isinstance(refusal, RobotsUnreachable):
-        return refusal.cause.partition(":")[0]
-    decided_by = refusal.verdict.decided_by
+def reason(verdict: Verdict) -> str:
+    """Return the line of robots.txt, or the header, that refuses the page; without one, why nothing is allowed."""
+    if verdict.reason is VerdictReason.UNREACHABLE:
+        return verdict.answer.partition(":")[0]
+    decided_by = verdict.decided_by
     if decided_by is None:
-        return refusal.verdict.access.value
+        return verdict.access.value
     return f"line {decided_by.line}, {decided_by}" if decided_by.line else f"header, {decided_by}"

@@ -64,8 +64,7 @@ class ArchiveWriter(Extension):
     def start(self) -> None:
         """Raises ValueError if `warcio` is missing or no file can be created."""
         if find_spec("warcio") is None:
-            cure = 'pip install "scrapy-rep[archive]"'
-            raise ValueError(f"REP_ARCHIVE is {self._settings.archive!r}, which needs the extra `archive`: {cure}")
+            raise ValueError('REP_ARCHIVE needs the extra `archive`; run pip install "scrapy-rep[archive]"')
         self._path = output_path("REP_ARCHIVE", str(self._settings.archive), self._crawler, self._gate.now())
         self._lost = 0
         self._crawler.signals.connect(self._opened, spider_opened)

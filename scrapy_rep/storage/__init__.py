@@ -87,7 +87,7 @@ def storage_of(crawler: Crawler, settings: RepSettings) -> Storage | None:
     try:
         return build_from_crawler(storage_class, crawler, address)
     except ValueError as exc:
-        raise ValueError(f"REP_STORAGE is {shown!r}: {exc}") from None
+        raise ValueError(f"REP_STORAGE is {shown!r}, but {exc}") from None
     except Exception as exc:
         # Includes NotConfigured: Scrapy would take it as a request to crawl without our middleware.
         error = f"{type(exc).__name__}: {exc}"

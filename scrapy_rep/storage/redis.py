@@ -113,7 +113,7 @@ def _client(address: str) -> Any:
         from redis.retry import Retry  # noqa: PLC0415
     except ImportError as exc:
         raise ValueError(
-            f'redis-py cannot be imported ({exc}): pip install "scrapy-rep[redis]", or set another REP_STORAGE'
+            f'redis-py cannot be imported ({exc}); run pip install "scrapy-rep[redis]", or set another REP_STORAGE'
         ) from exc
     try:
         # Retry once, in case the server has closed an idle connection. Do not retry after a time-out.

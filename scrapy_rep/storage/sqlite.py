@@ -113,8 +113,7 @@ def path_of(address: str) -> Path:
         return Path(path[1:] if re.match(r"/[A-Za-z]:", path) else path)
     if not name or name.startswith("/") or name in {".", ".."}:
         raise ValueError(
-            "it names no file; set it to 'sqlite:NAME', a file in the project's .scrapy directory, or to"
-            " 'sqlite:///absolute/path'"
+            "it names no file; set it to 'sqlite:NAME' (a file in the project's .scrapy) or 'sqlite:///absolute/path'"
         )
     with suppress(NotConfigured):  # SCRAPY_SETTINGS_MODULE names a project, but there is no scrapy.cfg
         if inside_project():

@@ -110,7 +110,7 @@ class Purposes:
     def __post_init__(self) -> None:
         """Raises ValueError if the extra `usage` is not installed."""
         if self.categories and find_spec("http_sf") is None:
-            raise ValueError('REP_PURPOSES needs the extra `usage`: pip install "scrapy-rep[usage]"')
+            raise ValueError('REP_PURPOSES needs the extra `usage`; run pip install "scrapy-rep[usage]"')
 
     def refused_by(self, preferences: Mapping[str, bool]) -> str | None:
         """Return the first purpose for which a page with these preferences is refused; None if it is not refused."""

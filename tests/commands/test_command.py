@@ -183,6 +183,8 @@ def test_standard_input_and_standard_error_may_be_closed_if_they_are_not_needed(
 def test_a_missing_scheme_is_shown_with_its_cure(tmp_path: Path) -> None:
     for url in ("example.com/a", "example.com:8443/a"):
         assert f"did you mean https://{url}?" in Ended(url, cwd=tmp_path).row("can't tell")
+    for url in ("localhost:8000/", "127.0.0.1/a"):
+        assert f"did you mean http://{url}?" in Ended(url, cwd=tmp_path).row("can't tell")
     for url in ("no host", "mailto:a@b.example", "a@b.example"):
         assert "did you mean" not in Ended(url, cwd=tmp_path).row("can't tell")
     (tmp_path / "robots.txt").write_text("User-agent: *\n")
@@ -199,7 +201,7 @@ def test_a_host_alone_is_taken_for_a_url_and_that_is_said(web: Web, tmp_path: Pa
     argument = Ended(*exempt, "exempt.example", cwd=tmp_path)
     assert (argument.stdout.splitlines()[0], argument.row("allowed")) == ("exempt.example", taken)
     compared = Ended(*exempt, "--compare", "127.0.0.1:1", cwd=tmp_path)
-    assert compared.row("refused").startswith("taken for https://127.0.0.1:1/: ")
+    assert compared.row("refused").startswith("taken for http://127.0.0.1:1/: ")
     assert compared.row(OURS).startswith("allowed: ")
     (tmp_path / "robots.txt").write_text(RULES)
     paths = Ended("--file", "robots.txt", "-", cwd=tmp_path, stdin=b"page.html\n")

@@ -1,45 +1,17 @@
-"""docs/difficult-sites.md: the rows of its table in real crawls, and the sample that signs requests."""
+"""docs/difficult-sites.md: the sample that signs requests. (`test_tables` has the rows of its table.)"""
 
 from __future__ import annotations
 
-import ast
 import base64
 import re
-from logging import INFO
 from typing import Any
 
 import pytest
 from crawling import ADDON, crawl
-from doc_pages import blocks, names, table
+from doc_pages import blocks
 from pytest_twisted import ensureDeferred
 from scrapy import Request
-from web import RULES, Route, Web, answer, redirect
-
-CHALLENGE = answer(RULES, status=403, headers={"cf-mitigated": "challenge"})
-OTHER_ANSWERS = {
-    "a challenge": CHALLENGE,
-    "a page of HTML": answer("<!doctype html><p>Welcome</p>"),
-    "an empty file": answer(""),
-    "none: it hangs": answer(kind="hang"),
-}
-
-
-def route_of(cell: str) -> Route:
-    (name,) = re.findall(r"\[(.*?)\]", cell)
-    return OTHER_ANSWERS[name] if name in OTHER_ANSWERS else answer(RULES, status=int(name))
-
-
-@pytest.mark.parametrize(("said", "does", "shown", "policy"), table("difficult"))
-@ensureDeferred
-async def test_each_row(web: Web, said: str, does: str, shown: str, policy: str) -> None:
-    site = web.robots(route_of(said))
-    settings = {"REP_FETCH_TIMEOUT": 0.3} if "hangs" in said else {}
-    result = await crawl(site.url("/"), settings=settings)
-    assert len(result.pages) == (does == "fetches everything")
-    assert f"robots.txt of 1 origin: {names(shown)[0]}" in result.messages(INFO, "scrapy_rep")
-    if policy:
-        opposite = {**settings, "REP_STATUS_POLICY": ast.literal_eval(names(policy)[0])}
-        assert len((await crawl(site.url("/"), settings=opposite)).pages) == 1 - len(result.pages)
+from web import RULES, Web, redirect
 
 
 def signing_middleware() -> Any:

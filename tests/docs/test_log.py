@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-import pytest
 from doc_pages import PAGES, names, table
 from test_imports import FILES, room_of, tree
 
@@ -43,9 +42,9 @@ def parts(row: str) -> list[str]:
     return [part for part in re.split(r"\.\.\.|: <GET", row) if part.strip(" :;(),>")]
 
 
-@pytest.mark.parametrize("row", ROWS)
-def test_the_line_is_logged(row: str) -> None:
-    assert any(all(part in text for part in parts(row)) for text in texts())
+def test_each_line_of_the_page_is_logged() -> None:
+    assert len(ROWS) > 50
+    assert [row for row in ROWS if not any(all(part in text for part in parts(row)) for text in texts())] == []
 
 
 def is_on_the_page(text: str) -> bool:

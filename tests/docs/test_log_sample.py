@@ -1,11 +1,11 @@
-"""docs/log.md shows the log of a crawl of six difficult sites, at INFO."""
+"""docs/log.md shows the log of a crawl of six difficult sites, at INFO; docs/settings.md, that of a dry run."""
 
 from __future__ import annotations
 
 import logging
 
 from crawling import crawl
-from doc_pages import marked
+from doc_pages import marked, without_words
 from pytest_twisted import ensureDeferred
 from web import Web, answer
 
@@ -15,17 +15,17 @@ SITES = {
     "wiki": answer("<!DOCTYPE html><p>Welcome</p>"),
     "news": answer(status=503),
     "club": answer(status=403, headers={"cf-mitigated": "challenge"}),
-    "docs": answer(status=429, headers={"Retry-After": "1800"}),
+    "docs": answer(status=500, headers={"Retry-After": "1800"}),
 }
 # No two sites refuse as many requests.
 PATHS = {"shop": ["/", "/cart/1", "/cart/2"], "news": ["/a", "/b", "/c"], "docs": ["/a", "/b", "/c", "/d"]}
 
 
-@ensureDeferred
-async def test_the_log_of_six_difficult_sites(web: Web) -> None:
-    sites = {name: web.robots(robots) for name, robots in SITES.items()}
+async def log_of(web: Web, *names: str, **settings: object) -> list[str]:
+    """Return the log of a crawl of these sites, as `shown` returns the sample."""
+    sites = {name: web.robots(SITES[name]) for name in names}
     urls = [site.url(path) for name, site in sites.items() for path in PATHS.get(name, ["/"])]
-    result = await crawl(*urls, settings={"CONCURRENT_REQUESTS": 1, "REP_UNREACHABLE_WAIT": 0})
+    result = await crawl(*urls, settings={"CONCURRENT_REQUESTS": 1, "REP_UNREACHABLE_WAIT": 0, **settings})
     lines: list[str] = []
     for record in result.log:
         if record.name == "scrapy_rep" and record.levelno >= logging.INFO:
@@ -33,5 +33,19 @@ async def test_the_log_of_six_difficult_sites(web: Web) -> None:
             for name, site in sites.items():
                 line = line.replace(site.origin, f"https://{name}.example")
             lines.append(line)
-    # The order of the sites may differ.
-    assert sorted(lines) == sorted(marked("six-sites").splitlines())
+    return shown("\n".join(lines))
+
+
+def shown(log: str) -> list[str]:
+    """Return the lines, sorted, because the order of the sites may differ."""
+    return sorted(without_words(log).splitlines())
+
+
+@ensureDeferred
+async def test_the_log_of_six_difficult_sites(web: Web) -> None:
+    assert await log_of(web, *SITES) == shown(marked("six-sites"))
+
+
+@ensureDeferred
+async def test_the_log_of_a_dry_run(web: Web) -> None:
+    assert await log_of(web, "shop", REP_DRY_RUN=True) == shown(marked("dry-run"))

@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable
+from logging import INFO
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response, TextResponse
 from scrapy.utils.httpobj import urlparse_cached
-from web import Web, answer
+from web import RULES, Web, answer
 
 import scrapy_rep
 from scrapy_rep import RobotsTxt, Verdict, meta, signals, stats
@@ -35,7 +36,7 @@ DEFAULTS = {
     "ROBOTSTXT_USER_AGENT": None,
 }
 
-# docs/answers.md
+# docs/answers.md, docs/difficult-sites.md
 
 
 class StatusByHost:
@@ -82,8 +83,34 @@ def statuses_of(cell: str) -> set[int]:
     return statuses_in(held) - statuses_in(excepted)
 
 
+OTHER_ANSWERS = {
+    "a challenge": answer(RULES, status=403, headers={"cf-mitigated": "challenge"}),
+    "a page of HTML": answer("<!doctype html><p>Welcome</p>"),
+    "an empty file": answer(""),
+    "none: it hangs": answer(kind="hang"),
+}
+
+
+async def difficult(web: Web, cell: str, policy: str) -> tuple[bool, str, bool]:
+    """Return whether a crawl of such a site fetches its page, its summary in the log, and whether the policy does the
+    opposite."""
+    (name,) = re.findall(r"\[(.*?)\]", cell)
+    site = web.robots(OTHER_ANSWERS[name] if name in OTHER_ANSWERS else answer(RULES, status=int(name)))
+    settings = {"REP_FETCH_TIMEOUT": 0.3} if "hangs" in cell else {}
+    result = await crawl(site.url("/"), settings=settings)
+    (summary,) = (line for line in result.messages(INFO, "scrapy_rep") if line.startswith("robots.txt of 1 origin: "))
+    opposite = {**settings, "REP_STATUS_POLICY": ast.literal_eval(names(policy)[0])} if policy else {}
+    other = await crawl(site.url("/"), settings=opposite) if policy else result
+    return len(result.pages) == 1, summary.partition(": ")[2], len(other.pages) != len(result.pages)
+
+
 @ensureDeferred
-async def test_each_status_does_what_its_row_says() -> None:
+async def test_each_status_does_what_its_rows_say(web: Web) -> None:
+    told = {
+        (cell, policy): (does == "fetches everything", names(shown)[0], bool(policy))
+        for cell, does, shown, policy in table("difficult")
+    }
+    assert {row: await difficult(web, *row) for row in told} == told
     rows = [(statuses_of(cells[0]), cells[1], cells[3].partition(", or sooner")[0]) for cells in table("answers")]
     (other,) = ((cells[1], cells[3]) for cells in table("answers") if cells[0].endswith("any other status"))
     said = {status: (access, again) for held, access, again in rows for status in held if access != "redirect"}

@@ -9,7 +9,7 @@ import pickle
 from typing import Any
 
 import pytest
-from crawling import Crawl, Time, crawl, is_about_denial, outcome, with_clock
+from crawling import Crawl, Time, crawl, is_about_denial, outcome, refusal_by, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.exceptions import CloseSpider, IgnoreRequest
@@ -18,6 +18,7 @@ from web import RULES, Route, Web, answer, redirect
 
 from scrapy_rep import AccessResult, RobotsUnreachable
 from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_response
 
@@ -150,7 +151,7 @@ async def test_a_response_that_a_middleware_made_up_is_not_said_to_be_the_sites(
     assert site.requests == []
     said = "HTTP 599 from test_broken_middlewares.AnswersByItself instead of a download handler"
     (error,) = result.refused.values()
-    assert str(error) == f"Forbidden while robots.txt is unreachable ({site.robots_url}: {said})"
+    assert str(error) == refusal_by(VerdictReason.UNREACHABLE, url=site.robots_url, answer=said)
     assert result.messages(logger="scrapy_rep")[0].startswith(f"{site.robots_url}: {said}. ")
     assert list((await crawl(site.url("/"), settings=settings)).pages) == [site.url("/")], "other crawls do not know"
 

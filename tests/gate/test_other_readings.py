@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlSpider, crawl, forbidden
-from doc_pages import EXAMPLE, marked
+from doc_pages import EXAMPLE, marked, without_words
 from installed_scrapy import CAN, HANDLERS
 from pytest_twisted import ensureDeferred
 from scrapy import Request
@@ -73,7 +73,8 @@ async def test_a_path_that_is_forbidden_without_its_dot_segments_is_refused(web:
 
 
 def test_the_example_in_the_docs() -> None:
-    assert marked("other-readings").strip().replace(EXAMPLE, "") == why_refused(REFUSED["/x/../private/1"])
+    shown = without_words(marked("other-readings")).strip().replace(EXAMPLE, "")
+    assert shown == without_words(why_refused(REFUSED["/x/../private/1"]))
 
 
 @each_handler

@@ -52,6 +52,16 @@ def marked(mark: str) -> str:
     return block.text
 
 
+REFUSAL = re.compile(r"(?:(?<=: )|(?<=`)|^)([^:`\n]*)(?=robots\.txt \((?:http|/)\S+, line \d+)", re.MULTILINE)
+"""The words before the place of a refusing rule, such as `Forbidden by `."""
+
+
+def without_words(text: str) -> str:
+    """Return the text without the words of refusals. `test_examples.py` compares these words with the code on all
+    pages, so that other words fail one test, not one for each sample."""
+    return REFUSAL.sub("", text)
+
+
 def prose(page: str) -> str:
     """The page without its fenced blocks."""
     return re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.MULTILINE | re.DOTALL)

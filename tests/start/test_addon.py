@@ -693,6 +693,13 @@ def test_the_spiders_download_timeout_counts_as_the_setting_does(attribute: floa
     assert RepSettings.read(crawl_settings, spider).fetch_timeout == seconds
 
 
+def test_a_download_timeout_that_is_no_number_stops_the_start() -> None:
+    with pytest.raises(ValueError, match=r"^the spider's download_timeout is 'soon'; set it to a number of seconds$"):
+        RepSettings.read(Settings(), Spider("patient", download_timeout="soon"))
+    with pytest.raises(ValueError, match=r"^DOWNLOAD_TIMEOUT is 'soon'; set it to a number of seconds$"):
+        RepSettings.read(Settings({"DOWNLOAD_TIMEOUT": "soon"}))
+
+
 @pytest.mark.parametrize(
     ("settings", "seconds"),
     [

@@ -413,7 +413,7 @@ async def test_a_path_that_cannot_be_a_file_stops_the_start(tmp_path: Path, make
     before = everything_below(tmp_path)
     with pytest.raises(ValueError, match=r"^REP_STORAGE is ") as error:
         await crawl(settings={"REP_STORAGE": f"sqlite://{path}"})
-    assert f": {path} " in str(error.value)
+    assert f", but {path} " in str(error.value)
     assert "; set it to " in str(error.value)
     assert everything_below(tmp_path) == before
 

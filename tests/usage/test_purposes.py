@@ -245,7 +245,7 @@ async def test_a_reservation_disallows_text_and_data_mining(
     stated = {"search": True, **({} if expected is None else {"tdm": expected})}
     assert usage(await crawl(site.url("/a"), settings=purposes)) == {"/a": stated}
     refused = await crawl(site.url("/a"), settings={**purposes, "REP_PURPOSES_REFUSE": True})
-    said = [f"Forbidden for the purpose 'tdm' by {where}"] if where else []
+    said = [refusal_by(VerdictReason.USAGE, purpose="tdm", place=where)] if where else []
     assert [str(error) for error in refused.refused.values()] == said
 
 
@@ -267,7 +267,7 @@ async def test_noai_is_read_in_the_encoding_of_the_page(web: Web, charset: str, 
     # Scrapy's MetaRefreshMiddleware reads the text of the page, and fails if the page cannot be decoded.
     result = await crawl(site.url("/a"), settings={**REFUSE, "METAREFRESH_ENABLED": False})
     assert [str(error) for error in result.refused.values()] == [
-        "Forbidden for the purpose 'train-ai' by the page itself (Meta Robots: noindex, NoAI)"
+        refused_by("the page itself (Meta Robots: noindex, NoAI)")
     ]
     assert result.failed == {}
 

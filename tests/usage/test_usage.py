@@ -208,7 +208,9 @@ def test_without_the_extra_content_usage_is_not_guessed_at(monkeypatch: pytest.M
     (ignored,) = ignored_statements(robots.octets)
     assert (ignored.line, ignored.reason) == (2, NEEDS_EXTRA)
     assert Usage.of(parse("User-agent: *\nContent-Signal: search=no\n"), "/", TOKEN) == {"search": False}
-    with pytest.raises(ValueError, match=r"REP_PURPOSES needs the extra `usage`: pip install \"scrapy-rep\[usage\]\""):
+    with pytest.raises(
+        ValueError, match=r"REP_PURPOSES needs the extra `usage`; run pip install \"scrapy-rep\[usage\]\""
+    ):
         Purposes(("search",), refuse=False)
     assert Purposes((), refuse=False) == Purposes()
 
