@@ -87,12 +87,7 @@ class UserAgent:
         return () if agrees else decided or (EVERYONE,)
 
     def log_tokens(self, log: Logger) -> None:
-        """Log the product tokens at INFO, and a WARNING if the User-Agent that site owners see does not show them, or
-        seems to have a longer name.
-
-        If the User-Agent is that of a browser, but the user has set the tokens, this is no mistake, so it is logged at
-        INFO.
-        """
+        """Log the product tokens at INFO, and what is wrong with the User-Agent that site owners see."""
         names = " or ".join(map(repr, self.product_tokens))
         log.info(
             "Crawler's name in robots.txt (product token): %s (from %s)%s",
@@ -101,30 +96,44 @@ class UserAgent:
             ", falling back to '*'" if set(self.product_tokens) - {EVERYONE} else "",
         )
         header = (self._sent or b"").decode("utf-8", "replace")
-        sent = f"{header!r} (from {self._sent_by})"
-        if not names and not self._configured:
-            log.warning(
-                "The User-Agent %s names no crawler, so only the groups of '*' apply. Set USER_AGENT or"
-                " ROBOTSTXT_USER_AGENT",
-                sent,
-            )
-        is_browser = self._configured and not tokens_of_header(self._sent)
+        if self._configured:
+            self._log_missing_tokens(log, header)
+        else:
+            self._warn_of_unclear_name(log, header)
+
+    def _log_missing_tokens(self, log: Logger, header: str) -> None:
+        """Log a WARNING for each token of the user's that the header does not show; at INFO if the header is that of a
+        browser, because then this is no mistake."""
+        level = logging.WARNING if tokens_of_header(self._sent) else logging.INFO
         for token in self.product_tokens:
-            if not self._configured and is_doubtful(token, header):
-                log.warning(
-                    "The product token %r is only the beginning of a name in the User-Agent %s. Write the crawler's"
-                    " name as one word of letters, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
-                    token,
-                    sent,
-                )
             if token != EVERYONE and token.lower() not in header.lower():
                 log.log(
-                    logging.INFO if is_browser else logging.WARNING,
-                    "The product token %r (from %s) is not in the User-Agent that is sent, %s. Make them agree"
-                    " (RFC 9309 2.2.1)",
+                    level,
+                    "The product token %r (from %s) is not in the User-Agent that is sent, %r (from %s). Make them"
+                    " agree (RFC 9309 2.2.1)",
                     token,
                     self.source,
-                    sent,
+                    header,
+                    self._sent_by,
+                )
+
+    def _warn_of_unclear_name(self, log: Logger, header: str) -> None:
+        """Log a WARNING if the header, from which the token comes, has no name, or seems to have a longer one."""
+        if not self.product_tokens:
+            log.warning(
+                "The User-Agent %r (from %s) names no crawler, so only the groups of '*' apply. Set USER_AGENT or"
+                " ROBOTSTXT_USER_AGENT",
+                header,
+                self._sent_by,
+            )
+        for token in self.product_tokens:
+            if is_doubtful(token, header):
+                log.warning(
+                    "The product token %r is only the beginning of a name in the User-Agent %r (from %s). Write the"
+                    " crawler's name as one word of letters, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
+                    token,
+                    header,
+                    self._sent_by,
                 )
 
 
