@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -87,7 +87,8 @@ class UserAgent:
         return () if agrees else decided or (EVERYONE,)
 
     def log_tokens(self, log: Logger) -> None:
-        """Log the product tokens at INFO, and what is wrong with the User-Agent that site owners see."""
+        """Log the product tokens at INFO, and what is wrong with the User-Agent that site owners see: it does not show
+        the tokens, or seems to have a longer name."""
         names = " or ".join(map(repr, self.product_tokens))
         log.info(
             "Crawler's name in robots.txt (product token): %s (from %s)%s",
@@ -95,45 +96,29 @@ class UserAgent:
             self.source,
             ", falling back to '*'" if set(self.product_tokens) - {EVERYONE} else "",
         )
+        # If the user has set the tokens, the User-Agent of a browser is no mistake.
+        is_browser = self._configured and not tokens_of_header(self._sent)
+        for fault in self._faults():
+            log.log(logging.INFO if is_browser else logging.WARNING, "%s", fault)
+
+    def _faults(self) -> Iterator[str]:
         header = (self._sent or b"").decode("utf-8", "replace")
-        if self._configured:
-            self._log_missing_tokens(log, header)
-        else:
-            self._warn_of_unclear_name(log, header)
-
-    def _log_missing_tokens(self, log: Logger, header: str) -> None:
-        """Log a WARNING for each token of the user's that the header does not show; at INFO if the header is that of a
-        browser, because then this is no mistake."""
-        level = logging.WARNING if tokens_of_header(self._sent) else logging.INFO
-        for token in self.product_tokens:
-            if token != EVERYONE and token.lower() not in header.lower():
-                log.log(
-                    level,
-                    "The product token %r (from %s) is not in the User-Agent that is sent, %r (from %s). Make them"
-                    " agree (RFC 9309 2.2.1)",
-                    token,
-                    self.source,
-                    header,
-                    self._sent_by,
-                )
-
-    def _warn_of_unclear_name(self, log: Logger, header: str) -> None:
-        """Log a WARNING if the header, from which the token comes, has no name, or seems to have a longer one."""
-        if not self.product_tokens:
-            log.warning(
-                "The User-Agent %r (from %s) names no crawler, so only the groups of '*' apply. Set USER_AGENT or"
-                " ROBOTSTXT_USER_AGENT",
-                header,
-                self._sent_by,
+        sent = f"{header!r} (from {self._sent_by})"
+        if not self.product_tokens and not self._configured:
+            yield (
+                f"The User-Agent {sent} names no crawler, so only the groups of '*' apply. Set USER_AGENT or"
+                " ROBOTSTXT_USER_AGENT"
             )
         for token in self.product_tokens:
-            if is_doubtful(token, header):
-                log.warning(
-                    "The product token %r is only the beginning of a name in the User-Agent %r (from %s). Write the"
-                    " crawler's name as one word of letters, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
-                    token,
-                    header,
-                    self._sent_by,
+            if not self._configured and is_doubtful(token, header):
+                yield (
+                    f"The product token {token!r} is only the beginning of a name in the User-Agent {sent}. Write the"
+                    " crawler's name as one word of letters, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT"
+                )
+            if token != EVERYONE and token.lower() not in header.lower():
+                yield (
+                    f"The product token {token!r} (from {self.source}) is not in the User-Agent that is sent, {sent}."
+                    " Make them agree (RFC 9309 2.2.1)"
                 )
 
 

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -102,16 +102,6 @@ class Output:
         is_new = file not in self._files
         self._files[file] = None
         return is_new
-
-    def write_all(self, lists: Iterable[Iterable[Finding]]) -> None:
-        """Write all findings, `flush` after each list, and `finish`. Stop if the reader has closed standard output."""
-        for findings in lists:
-            for finding in findings:
-                self.write(finding)
-            self.flush()
-            if self.is_closed:
-                break
-        self.finish()
 
     def flush(self) -> None:
         """Write the findings that are left, unless the reader has closed standard output.

@@ -85,7 +85,6 @@ class RedisStorage(Storage):
     async def _send_all(self) -> None:
         while self._next:
             batch, self._next = [item for item in self._next if not item[1].called], []
-            answers: list[Any]
             try:
                 answers = await self._thread.run(self._sent, [command for command, _ in batch])
             except Exception as exc:  # noqa: BLE001 - raised again in each `_command` of the batch
@@ -99,8 +98,7 @@ class RedisStorage(Storage):
         pipeline = self._redis.pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
-        replies: list[Any] = pipeline.execute()
-        return replies
+        return list(pipeline.execute())
 
 
 def _client(address: str) -> Any:
