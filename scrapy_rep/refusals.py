@@ -92,13 +92,8 @@ class Refusals:
             )
 
     def refuse(self, request: Request, verdict: Verdict) -> None:
-        """Report the refusal, and raise ForbiddenByRobots unless this is a dry run."""
-        self.report(request, verdict)
-        if not self._is_dry_run:
-            raise refusal(verdict)
-
-    def report(self, request: Request, verdict: Verdict) -> None:
-        """Count, log and signal the refusal. In a dry run, the log says that the request would be refused."""
+        """Count, log and signal the refusal, and raise ForbiddenByRobots. In a dry run, the log says that the request
+        would be refused, and nothing is raised."""
         self.counts[verdict.reason] += 1
         self.first.setdefault(verdict.reason, verdict)
         is_dry_run = self._is_dry_run
@@ -111,6 +106,8 @@ class Refusals:
             {"reason": explanation(verdict), "request": request},
         )
         send(self._crawler, request_forbidden, request=request, verdict=verdict)
+        if not is_dry_run:
+            raise refusal(verdict)
 
     def _is_shown(self, verdict: Verdict) -> bool:
         """Whether the refusal is logged at INFO.

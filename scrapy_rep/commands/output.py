@@ -83,8 +83,7 @@ class Output:
         """Count the finding. The next `flush` writes it."""
         verdict = finding.verdict
         self._counts[finding.word] += 1
-        is_unreachable = verdict is not None and verdict.reason is VerdictReason.UNREACHABLE
-        self._unreachable += is_unreachable and finding.word == "refused"
+        self._unreachable += verdict is not None and verdict.reason is VerdictReason.UNREACHABLE and not verdict.allowed
         self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
         if self._as_objects:
             about_file = file_as_json(finding, show=self._show is not None) if self._is_new_file(finding) else {}
