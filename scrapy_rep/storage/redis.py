@@ -105,9 +105,8 @@ def _client(address: str) -> Any:
     """Return a client, which connects at its first command. Raises ValueError if redis-py is missing, or the address is
     wrong."""
     try:
-        from redis import Redis  # noqa: PLC0415 - an extra
+        from redis import ConnectionError, Redis  # noqa: A004, PLC0415 - an extra
         from redis.backoff import NoBackoff  # noqa: PLC0415
-        from redis.exceptions import ConnectionError  # noqa: A004, PLC0415
         from redis.retry import Retry  # noqa: PLC0415
     except ImportError as exc:
         raise ValueError(
