@@ -96,17 +96,16 @@ class Refusals:
         would be refused, and nothing is raised."""
         self.counts[verdict.reason] += 1
         self.first.setdefault(verdict.reason, verdict)
-        is_dry_run = self._is_dry_run
-        self._stats.inc_value(DRY_RUN.format("forbidden") if is_dry_run else FORBIDDEN)
-        self._stats.inc_value((DRY_RUN if is_dry_run else DROPPED).format(verdict.reason.name.lower()))
+        self._stats.inc_value(DRY_RUN.format("forbidden") if self._is_dry_run else FORBIDDEN)
+        self._stats.inc_value((DRY_RUN if self._is_dry_run else DROPPED).format(verdict.reason.name.lower()))
         self.by_rule[verdict.reason, _rule_or_answer(verdict)].add(request, verdict)
         self._log.log(
             logging.INFO if self._is_shown(verdict) else logging.DEBUG,
-            "Would be refused: %(reason)s: %(request)s" if is_dry_run else "%(reason)s: %(request)s",
+            "Would be refused: %(reason)s: %(request)s" if self._is_dry_run else "%(reason)s: %(request)s",
             {"reason": explanation(verdict), "request": request},
         )
         send(self._crawler, request_forbidden, request=request, verdict=verdict)
-        if not is_dry_run:
+        if not self._is_dry_run:
             raise refusal(verdict)
 
     def _is_shown(self, verdict: Verdict) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
 
 from scrapy import signals
 
@@ -81,8 +80,19 @@ class OriginsLog(Extension):
     # At the end of the crawl.
 
     def _log_kinds(self) -> None:
-        kinds = ", ".join(self._kinds()) or "none was needed"
-        self._log.info("robots.txt of %s: %s", counted(self._gate.origins.by_kind.total(), "origin"), kinds)
+        """Log a text for each kind of origin, such as `6 without rules (4 x HTTP 404, 2 x a page of HTML)`."""
+        by_kind, kinds = self._gate.origins.by_kind, []
+        for kind in OriginKind:
+            causes = +Counter({cause: number for (of, cause), number in by_kind.items() if of is kind})
+            named = sorted((cause for cause in causes if cause), key=lambda cause: (-causes[cause], cause))
+            texts = [f"{causes[cause]:,} x {cause}" for cause in named[:MAX_CAUSES]]
+            if len(named) > MAX_CAUSES:
+                texts.append(f"{sum(causes[cause] for cause in named[MAX_CAUSES:]):,} x others")
+            if causes:
+                kinds.append(f"{causes.total():,} {kind.value}" + (f" ({', '.join(texts)})" if texts else ""))
+        self._log.info(
+            "robots.txt of %s: %s", counted(by_kind.total(), "origin"), ", ".join(kinds) or "none was needed"
+        )
 
     def _log_replays(self) -> None:
         if self._replayed:
@@ -106,18 +116,6 @@ class OriginsLog(Extension):
         )
         if by:
             self._log.info("Most frequent reasons for refusal: %s. %s", refusals.largest(), refusals.advice)
-
-    def _kinds(self) -> Iterator[str]:
-        """Yield a text for each kind of origin, such as `6 without rules (4 x HTTP 404, 2 x a page of HTML)`."""
-        for kind in OriginKind:
-            by_kind = self._gate.origins.by_kind
-            causes = +Counter({cause: number for (of, cause), number in by_kind.items() if of is kind})
-            named = sorted((cause for cause in causes if cause), key=lambda cause: (-causes[cause], cause))
-            texts = [f"{causes[cause]:,} x {cause}" for cause in named[:MAX_CAUSES]]
-            if len(named) > MAX_CAUSES:
-                texts.append(f"{sum(causes[cause] for cause in named[MAX_CAUSES:]):,} x others")
-            if causes:
-                yield f"{causes.total():,} {kind.value}" + (f" ({', '.join(texts)})" if texts else "")
 
     def _log_if_all_refused(self, reason: str) -> None:
         """Log an ERROR if the crawl ends because all its start requests were refused."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -18,7 +18,6 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.scrapy_internals import warn_missing
 from scrapy_rep.scrapy_internals.compat import slot_clock
 
-_NEEDS = ("delay", "concurrency", "lastseen")
 MAX_SLOTS = 10_000  # slots whose delay is remembered; Scrapy itself drops a slot after a minute without requests
 
 
@@ -42,7 +41,7 @@ class MinimumDelays:
     def can_delay(self) -> bool:
         """Return False if no delay can be set."""
         slots = slots_of(self._crawler)
-        can = slots is not None and all(_has(slot, _NEEDS) for slot in islice(slots.values(), 1))
+        can = slots is not None and all(_has_delay(slot) for slot in islice(slots.values(), 1))
         return can or self._missing()
 
     def require(self, request: Request, delay: float) -> bool:
@@ -58,7 +57,7 @@ class MinimumDelays:
         if known is None and not delay:
             return True
         slot: Any = (slots_of(self._crawler) or {}).get(key)
-        if not _has(slot, _NEEDS):
+        if not _has_delay(slot):
             return self._missing()
         if known is slot and delay <= least:
             delay = least
@@ -108,8 +107,8 @@ def _raise_delay(slot: Any, delay: float) -> None:
             slot.randomize_delay = False
 
 
-def _has(holder: object, names: Iterable[str]) -> bool:
-    return all(hasattr(holder, name) for name in names)
+def _has_delay(slot: object) -> bool:
+    return all(hasattr(slot, name) for name in ("delay", "concurrency", "lastseen"))
 
 
 def remove_from_queue(crawler: Crawler, request: Request) -> None:

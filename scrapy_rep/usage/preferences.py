@@ -133,8 +133,7 @@ class Purposes:
 
     def refused_by(self, preferences: Mapping[str, bool]) -> str | None:
         """Return the first purpose for which a page with these preferences is refused; None if it is not refused."""
-        refused = self.categories if self.refuse else ()
-        return next((category for category in refused if preferences.get(category) is False), None)
+        return next((each for each in self.categories if self.refuse and preferences.get(each) is False), None)
 
     def judge(
         self, verdict: Verdict, robots: RobotsTxt | None, url: str, product_token: str | Sequence[str]
