@@ -177,7 +177,7 @@ class SchedulerDoor:
     def has_pending_requests(self) -> bool:
         """Whether the spider is not idle. Requests that wait between two rounds of an outage do not count: else a
         spider that gets its next URLs when it is idle would get none for as long as they wait."""
-        is_busy = bool(self._here.ready) or not self._here.waiting.keys() <= self._single_flight.in_pause
+        is_busy = bool(self._here.ready) or not self._here.waiting.keys() <= self._single_flight.in_pause.keys()
         return is_busy or self._next is not None or self._scheduler.has_pending_requests()
 
     def _keep_open(self) -> None:
