@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from scrapy import Spider
+from scrapy import Spider, signals
 from scrapy.http import Headers, Request, Response
-from scrapy.signals import spider_closed, spider_opened
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.httpobj import urlparse_cached
 
@@ -68,10 +67,10 @@ class ArchiveWriter(Extension):
             raise ValueError(f"REP_ARCHIVE is {self._settings.archive!r}, which needs the extra `archive`: {cure}")
         self._path = output_path("REP_ARCHIVE", str(self._settings.archive), self._crawler, self._gate.now())
         self._lost = 0
-        self._crawler.signals.connect(self._opened, spider_opened)
+        self._crawler.signals.connect(self._opened, signals.spider_opened)
         self._crawler.signals.connect(self._answered, robots_response)
         self._crawler.signals.connect(self._known, robots_known)
-        self._crawler.signals.connect(self._closed, spider_closed)
+        self._crawler.signals.connect(self._closed, signals.spider_closed)
 
     def _opened(self, spider: Spider) -> None:
         settings, policy = self._settings, SETTINGS["REP_STATUS_POLICY"]

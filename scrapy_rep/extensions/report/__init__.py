@@ -12,8 +12,7 @@ from importlib.metadata import version
 from itertools import accumulate, product
 from typing import Any
 
-from scrapy import Request, Spider
-from scrapy.signals import response_received, spider_closed
+from scrapy import Request, Spider, signals
 
 from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.origins_log import EXEMPT_BY
@@ -127,8 +126,8 @@ class Report(Extension):
         connect(self._robots_known, signal=robots_known)
         connect(self._request_waited, request_waited)
         connect(self._request_forbidden, request_forbidden)
-        connect(self._response_received, response_received)
-        connect(self._spider_closed, spider_closed)
+        connect(self._response_received, signals.response_received)
+        connect(self._spider_closed, signals.spider_closed)
 
     def _robots_known(
         self, origin: Origin, info: OriginInfo, request: Request, before: LastResult | None, result: LastResult
