@@ -42,10 +42,12 @@ class MinimumDelays:
         """Return False if no delay can be set."""
         slots = slots_of(self._crawler)
         can = slots is not None and all(_has_delay(slot) for slot in islice(slots.values(), 1))
-        return can or self._missing()
+        if not can:
+            warn_missing(self._crawler, "Downloader.slots")
+        return can
 
-    def require(self, request: Request, delay: float) -> bool:
-        """Make the request's slot leave at least `delay` seconds between its requests. Return False if it cannot.
+    def require(self, request: Request, delay: float) -> None:
+        """Make the request's slot leave at least `delay` seconds between its requests, if it can.
 
         The slot then sends one request at a time, and the delay starts when that request has been answered. If the
         delay started earlier, a slow request and the next, fast one could reach the server with less time between them.
@@ -55,10 +57,11 @@ class MinimumDelays:
             self._warn_of_several_slots(request, key)
         known, least = self.minimums.get(key, (None, 0.0))
         if known is None and not delay:
-            return True
+            return
         slot: Any = (slots_of(self._crawler) or {}).get(key)
         if not _has_delay(slot):
-            return self._missing()
+            warn_missing(self._crawler, "Downloader.slots")
+            return
         if known is slot and delay <= least:
             delay = least
         elif delay and slot.lastseen:
@@ -67,7 +70,6 @@ class MinimumDelays:
         if delay:
             self.minimums[key] = slot, delay
             _raise_delay(slot, delay)
-        return True
 
     def restart_delay(self, request: Request) -> None:
         """Start the delay of the request's slot now, if the slot has a minimum."""
@@ -76,10 +78,6 @@ class MinimumDelays:
             slot.lastseen = slot_clock()
             _raise_delay(slot, delay)
             slot.close()  # a timer that began while the delay was shorter; the slot now starts another one
-
-    def _missing(self) -> bool:
-        warn_missing(self._crawler, "Downloader.slots")
-        return False
 
     def _warn_of_several_slots(self, request: Request, key: str) -> None:
         """Log once if requests to one host are in several slots. After a redirect, a request may keep its old slot."""
