@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -98,27 +98,35 @@ class UserAgent:
         )
         # If the user has set the tokens, the User-Agent of a browser is no mistake.
         is_browser = self._configured and not tokens_of_header(self._sent)
-        for fault in self._faults():
-            log.log(logging.INFO if is_browser else logging.WARNING, "%s", fault)
+        self._log_faults(log, logging.INFO if is_browser else logging.WARNING)
 
-    def _faults(self) -> Iterator[str]:
+    def _log_faults(self, log: Logger, level: int) -> None:
         header = (self._sent or b"").decode("utf-8", "replace")
         sent = f"{header!r} (from {self._sent_by})"
         if not self.product_tokens and not self._configured:
-            yield (
-                f"The User-Agent {sent} names no crawler, so only the groups of '*' apply. Set USER_AGENT or"
-                " ROBOTSTXT_USER_AGENT"
+            log.log(
+                level,
+                "The User-Agent %s names no crawler, so only the groups of '*' apply. Set USER_AGENT or"
+                " ROBOTSTXT_USER_AGENT",
+                sent,
             )
         for token in self.product_tokens:
             if not self._configured and is_doubtful(token, header):
-                yield (
-                    f"The product token {token!r} is only the beginning of a name in the User-Agent {sent}. Write the"
-                    " crawler's name as one word of letters, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT"
+                log.log(
+                    level,
+                    "The product token %r is only the beginning of a name in the User-Agent %s. Write the crawler's"
+                    " name as one word of letters, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
+                    token,
+                    sent,
                 )
             if token != EVERYONE and token.lower() not in header.lower():
-                yield (
-                    f"The product token {token!r} (from {self.source}) is not in the User-Agent that is sent, {sent}."
-                    " Make them agree (RFC 9309 2.2.1)"
+                log.log(
+                    level,
+                    "The product token %r (from %s) is not in the User-Agent that is sent, %s. Make them agree"
+                    " (RFC 9309 2.2.1)",
+                    token,
+                    self.source,
+                    sent,
                 )
 
 
