@@ -91,5 +91,4 @@ def _caller_in_loop() -> Callable[..., object]:
         return asyncio.get_running_loop().call_soon_threadsafe
     from twisted.internet import reactor  # the import installs a reactor  # noqa: PLC0415
 
-    call_from_thread: Callable[..., object] = reactor.callFromThread
-    return call_from_thread
+    return reactor.callFromThread  # type: ignore[no-any-return]  # Twisted does not type its reactor

@@ -1,7 +1,5 @@
 """All keys of this package in the meta of requests and responses."""
 
-from __future__ import annotations
-
 # For users (docs/spiders.md). The first is Scrapy's.
 DONT_OBEY = "dont_obey_robotstxt"
 TOKENS_KEY = "robotstxt_user_agent"

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -44,9 +43,6 @@ from scrapy_rep.settings import FILES, RepSettings, is_obeying
 from scrapy_rep.waiting.at_scheduler import SchedulerDoor
 from scrapy_rep.waiting.in_downloader import InDownloader
 from scrapy_rep.waiting.wait_stats import Waits
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 ADDONS = "{'scrapy_rep.Addon': 500}"
 
@@ -113,7 +109,7 @@ class RepMiddleware:
     # For spiders.
 
     @classmethod
-    def of(cls, crawler: Crawler) -> Self:
+    def of(cls, crawler: Crawler) -> RepMiddleware:
         """The crawl's middleware. If there is none, raises ValueError, which names the setting to change."""
         middleware = crawler.get_downloader_middleware(cls)
         if middleware is not None:

@@ -91,25 +91,21 @@ class Refusals:
             )
 
     def refuse(self, request: Request, verdict: Verdict) -> None:
-        """Report the refusal, and raise ForbiddenByRobots unless this is a dry run."""
-        self.report(request, verdict)
-        if not self._is_dry_run:
-            raise refusal(verdict)
-
-    def report(self, request: Request, verdict: Verdict) -> None:
-        """Count, log and signal the refusal. In a dry run, the log says that the request would be refused."""
+        """Count, log and signal the refusal, and raise ForbiddenByRobots. In a dry run, the log says that the request
+        would be refused, and nothing is raised."""
         self.counts[verdict.reason] += 1
         self.first.setdefault(verdict.reason, verdict)
-        is_dry_run = self._is_dry_run
-        self._stats.inc_value(DRY_RUN.format("forbidden") if is_dry_run else FORBIDDEN)
-        self._stats.inc_value((DRY_RUN if is_dry_run else DROPPED).format(verdict.reason.name.lower()))
+        self._stats.inc_value(DRY_RUN.format("forbidden") if self._is_dry_run else FORBIDDEN)
+        self._stats.inc_value((DRY_RUN if self._is_dry_run else DROPPED).format(verdict.reason.name.lower()))
         self.by_rule[verdict.reason, _rule_or_answer(verdict)].add(request, verdict)
         self._log.log(
             logging.INFO if self._is_shown(verdict) else logging.DEBUG,
-            "Would be refused: %(reason)s: %(request)s" if is_dry_run else "%(reason)s: %(request)s",
+            "Would be refused: %(reason)s: %(request)s" if self._is_dry_run else "%(reason)s: %(request)s",
             {"reason": explanation(verdict), "request": request},
         )
         send(self._crawler, request_forbidden, request=request, verdict=verdict)
+        if not self._is_dry_run:
+            raise refusal(verdict)
 
     def _is_shown(self, verdict: Verdict) -> bool:
         """Whether the refusal is logged at INFO.

@@ -26,8 +26,7 @@ MAX_BODY = 64 * 2**20  # bytes of a robots.txt; 131 times what RFC 9309 2.5 requ
 OCTETS_OF_ORIGIN = 1_738  # bytes of memory for an origin: the average of 2,111 real sites (tests/benchmarks/speed.py)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """The default and the check of one setting."""
 
     default: Any

@@ -1,7 +1,5 @@
 """The names of all stats of this package, as docs/stats.md explains them. `{}` stands for one of several words."""
 
-from __future__ import annotations
-
 # Scrapy's own middleware counts these, too.
 REQUESTS = "robotstxt/request_count"
 RESPONSES = "robotstxt/response_count"

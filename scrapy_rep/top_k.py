@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable
 from heapq import nlargest
 from typing import TypeVar
@@ -10,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class TopK(dict[K, V]):
+class TopK(defaultdict[K, V]):
     """A dict of the largest of many values, in bounded memory. It creates missing values.
 
     It holds at most twice `most` values, and is exact up to that number of keys. When more come, it drops the smaller
@@ -18,9 +19,8 @@ class TopK(dict[K, V]):
     """
 
     def __init__(self, most: int, new: Callable[[], V], size: Callable[[V], float]) -> None:
-        super().__init__()
+        super().__init__(new)
         self._most = most
-        self._new = new
         self._size = size
 
     def __missing__(self, key: K) -> V:
@@ -28,8 +28,7 @@ class TopK(dict[K, V]):
             largest = self.largest()
             self.clear()
             self.update(largest)
-        value = self[key] = self._new()
-        return value
+        return super().__missing__(key)
 
     def largest(self) -> list[tuple[K, V]]:
         """Return the `most` largest items, the largest first. Equal items are in the order in which they were added."""

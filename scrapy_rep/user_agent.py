@@ -87,12 +87,8 @@ class UserAgent:
         return () if agrees else decided or (EVERYONE,)
 
     def log_tokens(self, log: Logger) -> None:
-        """Log the product tokens at INFO, and a WARNING if the User-Agent that site owners see does not show them, or
-        seems to have a longer name.
-
-        If the User-Agent is that of a browser, but the user has set the tokens, this is no mistake, so it is logged at
-        INFO.
-        """
+        """Log the product tokens at INFO, and what is wrong with the User-Agent that site owners see: it does not show
+        the tokens, or seems to have a longer name."""
         names = " or ".join(map(repr, self.product_tokens))
         log.info(
             "Crawler's name in robots.txt (product token): %s (from %s)%s",
@@ -100,18 +96,24 @@ class UserAgent:
             self.source,
             ", falling back to '*'" if set(self.product_tokens) - {EVERYONE} else "",
         )
+        # If the user has set the tokens, the User-Agent of a browser is no mistake.
+        is_browser = self._configured and not tokens_of_header(self._sent)
+        self._log_faults(log, logging.INFO if is_browser else logging.WARNING)
+
+    def _log_faults(self, log: Logger, level: int) -> None:
         header = (self._sent or b"").decode("utf-8", "replace")
         sent = f"{header!r} (from {self._sent_by})"
-        if not names and not self._configured:
-            log.warning(
+        if not self.product_tokens and not self._configured:
+            log.log(
+                level,
                 "The User-Agent %s names no crawler, so only the groups of '*' apply. Set USER_AGENT or"
                 " ROBOTSTXT_USER_AGENT",
                 sent,
             )
-        is_browser = self._configured and not tokens_of_header(self._sent)
         for token in self.product_tokens:
             if not self._configured and is_doubtful(token, header):
-                log.warning(
+                log.log(
+                    level,
                     "The product token %r is only the beginning of a name in the User-Agent %s. Write the crawler's"
                     " name as one word of letters, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
                     token,
@@ -119,7 +121,7 @@ class UserAgent:
                 )
             if token != EVERYONE and token.lower() not in header.lower():
                 log.log(
-                    logging.INFO if is_browser else logging.WARNING,
+                    level,
                     "The product token %r (from %s) is not in the User-Agent that is sent, %s. Make them agree"
                     " (RFC 9309 2.2.1)",
                     token,

@@ -76,12 +76,20 @@ def execute(given: list[str], opts: Namespace, settings: Settings, process: Any)
     output = Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None)
     lists, arguments = lists_of_urls(given, opts.input), arglist_to_dict(opts.arguments)
     crawler = _crawler(settings, opts.spider)
-    profile = _profile(crawler.settings)
+    rep = RepSettings.read(crawler.settings)
+    purposes = Purposes(rep.purposes, rep.purposes_refuse)
+    profile = CrawlerProfile((), rep, purposes, _not_obeyed(crawler.settings, is_dry_run=rep.dry_run))
     if opts.file is not None:
         spider = crawler.spidercls.from_crawler(crawler, **arguments)
         profile = replace(profile, tokens=UserAgent(crawler.settings, spider).product_tokens)
         find = _finder(opts.file, profile, crawler.settings if opts.compare else None)
-        output.write_all(map(find, urls) for urls in lists)
+        for urls in lists:
+            for url in urls:
+                output.write(find(url))
+            output.flush()
+            if output.is_closed:
+                break
+        output.finish()
     else:
         # For a URL given by hand, `SharedStore` has each robots.txt fetched, even if a fresh one is stored.
         crawler.spidercls.rep_asks_anew = opts.input is None  # type: ignore[attr-defined]
@@ -104,13 +112,6 @@ def _crawler(settings: Settings, spider_name: str | None) -> Crawler:
     crawler = Crawler(spider, settings)
     crawler.addons.load_settings(crawler.settings)
     return crawler
-
-
-def _profile(settings: Settings) -> CrawlerProfile:
-    """Return the profile of a crawl with these settings, without its product tokens."""
-    rep = RepSettings.read(settings)
-    purposes = Purposes(rep.purposes, rep.purposes_refuse)
-    return CrawlerProfile((), rep, purposes, _not_obeyed(settings, is_dry_run=rep.dry_run))
 
 
 def _not_obeyed(settings: Settings, *, is_dry_run: bool) -> str:

@@ -131,14 +131,12 @@ def policy_of_file(body: bytes, limit: int = PARSING_LIMIT) -> RobotsPolicy:
 
 
 def finding_by(policy: RobotsPolicy, url: str, profile: CrawlerProfile) -> Finding:
-    """Return the finding for a URL, or for a path, by the robots.txt of the policy."""
+    """Return the finding for a URL, or for a path, by the robots.txt of the policy. Raises ValueError for any other
+    text."""
     if is_without_robots(url):
         return Finding(url, profile, verdict=Verdict(True, VerdictReason.NOT_SUBJECT), policy=policy)
-    try:
-        check_host(url)
-        verdict = profile.with_usage(policy.verdict(url, profile.tokens), policy.robots, url)
-    except ValueError as exc:
-        return Finding(url, profile, str(exc))
+    check_host(url)
+    verdict = profile.with_usage(policy.verdict(url, profile.tokens), policy.robots, url)
     return Finding(url, profile, verdict=verdict, policy=policy)
 
 

@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
-from scrapy.signals import spider_idle
 from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredQueue
@@ -60,7 +59,7 @@ class CommandSpider(Spider):
         except ValueError as exc:
             self.command_lookup.errors.append(exc)
         # A spider of a queue would begin its requests now, and keep the crawl open.
-        self.crawler.signals.disconnect_all(spider_idle)
+        self.crawler.signals.disconnect_all(signals.spider_idle)
         return
         yield  # makes this method a generator
 

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -83,8 +83,7 @@ class Output:
         """Count the finding. The next `flush` writes it."""
         verdict = finding.verdict
         self._counts[finding.word] += 1
-        is_unreachable = verdict is not None and verdict.reason is VerdictReason.UNREACHABLE
-        self._unreachable += is_unreachable and finding.word == "refused"
+        self._unreachable += verdict is not None and verdict.reason is VerdictReason.UNREACHABLE and not verdict.allowed
         self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
         if self._as_objects:
             about_file = file_as_json(finding, show=self._show is not None) if self._is_new_file(finding) else {}
@@ -102,16 +101,6 @@ class Output:
         is_new = file not in self._files
         self._files[file] = None
         return is_new
-
-    def write_all(self, lists: Iterable[Iterable[Finding]]) -> None:
-        """Write all findings, `flush` after each list, and `finish`. Stop if the reader has closed standard output."""
-        for findings in lists:
-            for finding in findings:
-                self.write(finding)
-            self.flush()
-            if self.is_closed:
-                break
-        self.finish()
 
     def flush(self) -> None:
         """Write the findings that are left, unless the reader has closed standard output.

@@ -11,7 +11,7 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from http.client import responses
@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from scrapy import Spider
+from scrapy import Spider, signals
 from scrapy.http import Headers, Request, Response
-from scrapy.signals import spider_closed, spider_opened
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.httpobj import urlparse_cached
 
@@ -67,10 +66,10 @@ class ArchiveWriter(Extension):
             raise ValueError('REP_ARCHIVE needs the extra `archive`; run pip install "scrapy-rep[archive]"')
         self._path = output_path("REP_ARCHIVE", str(self._settings.archive), self._crawler, self._gate.now())
         self._lost = 0
-        self._crawler.signals.connect(self._opened, spider_opened)
+        self._crawler.signals.connect(self._opened, signals.spider_opened)
         self._crawler.signals.connect(self._answered, robots_response)
         self._crawler.signals.connect(self._known, robots_known)
-        self._crawler.signals.connect(self._closed, spider_closed)
+        self._crawler.signals.connect(self._closed, signals.spider_closed)
 
     def _opened(self, spider: Spider) -> None:
         settings, policy = self._settings, SETTINGS["REP_STATUS_POLICY"]
@@ -194,7 +193,9 @@ class WarcFile:
             fields["WARC-Truncated"] = "length"
         if not _is_http(request):
             return self._add("resource", url, date, body, RESOURCE, **fields)
-        return self._add("response", url, date, _response_head(response) + body, HTTP_RESPONSE, **fields)
+        # Scrapy drops the reason phrase, so the standard phrase is written.
+        head = _head(f"HTTP/1.1 {response.status} {responses.get(response.status, '')}", response.headers)
+        return self._add("response", url, date, head + body, HTTP_RESPONSE, **fields)
 
     def _metadata(self, url: str, date: str, values: Mapping[str, Any], **fields: str) -> None:
         """Add the last record about an event, and write the event's records. If the disk fails, none is written."""
@@ -229,22 +230,17 @@ def _is_http(request: Request) -> bool:
 def _request_head(request: Request) -> bytes:
     parts = urlparse_cached(request)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    head = f"{request.method} {target} HTTP/1.1\r\nHost: {parts.netloc.rpartition('@')[2]}\r\n"
-    return head.encode() + b"".join(_header_lines(request.headers)) + b"\r\n"
+    return _head(f"{request.method} {target} HTTP/1.1\r\nHost: {parts.netloc.rpartition('@')[2]}", request.headers)
 
 
-def _response_head(response: Response) -> bytes:
-    """Return the status line and the headers. Scrapy drops the reason phrase, so the standard phrase is written."""
-    phrase = responses.get(response.status, "")
-    return f"HTTP/1.1 {response.status} {phrase}\r\n".encode() + b"".join(_header_lines(response.headers)) + b"\r\n"
-
-
-def _header_lines(headers: Headers) -> Iterator[bytes]:
-    """Yield a line for each header. Credentials, and headers with malformed names, are left out."""
+def _head(start: str, headers: Headers) -> bytes:
+    """Return the first lines and the headers, without credentials and without headers with malformed names."""
+    lines = [start.encode()]
     for name, values in headers.items():
         if name.lower() not in _SECRET and _TOKEN.fullmatch(name):
             shown = _RENAMED.get(name.lower(), name)
-            yield from (b"%s: %s\r\n" % (shown, _LINE_ENDS.sub(b" ", value)) for value in values)
+            lines += (b"%s: %s" % (shown, _LINE_ENDS.sub(b" ", value)) for value in values)
+    return b"\r\n".join([*lines, b"", b""])
 
 
 def _digest(body: bytes) -> str:

@@ -5,8 +5,7 @@ A browser or an API follows redirects by itself, so only the URL of its response
 
 from __future__ import annotations
 
-from scrapy import Request
-from scrapy.http import Response
+from scrapy.http import Request, Response
 
 from scrapy_rep.exceptions import explanation
 from scrapy_rep.extensions import Extension

@@ -6,8 +6,7 @@ import gzip
 import json
 from typing import Any
 
-from scrapy import Request
-from scrapy.signals import spider_opened
+from scrapy import Request, signals
 
 from scrapy_rep.clock import iso_time
 from scrapy_rep.extensions import Extension
@@ -36,7 +35,7 @@ class RefusalsFile(Extension):
     def start(self) -> None:
         """Raises ValueError if no file can be created."""
         self._path = output_path("REP_REFUSALS", str(self._settings.refusals), self._crawler, self._gate.now())
-        self._crawler.signals.connect(self._opened, signal=spider_opened)
+        self._crawler.signals.connect(self._opened, signal=signals.spider_opened)
         self._crawler.signals.connect(self._forbidden, signal=request_forbidden)
 
     def _opened(self) -> None:

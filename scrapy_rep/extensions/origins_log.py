@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
 
 from scrapy import signals
 
@@ -24,7 +23,7 @@ from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.words import AccessResult, OriginKind, counted
 from scrapy_rep.settings import MAX_BODY
 from scrapy_rep.signals import robots_known
-from scrapy_rep.stats import EXEMPTED, RESPONSES
+from scrapy_rep.stats import EXEMPTED, RESPONSES, TRUNCATED
 
 # What exempts requests from robots.txt -> the stat that counts them.
 EXEMPT_BY = {DONT_OBEY: EXEMPTED.format(DONT_OBEY), "REP_EXEMPT": EXEMPTED.format("setting")}
@@ -37,21 +36,29 @@ class OriginsLog(Extension):
         """The number of robots.txt files that a cache of the crawl has replayed."""
         self._oldest: float | None = None
         """The age in seconds of the oldest of these files that have a Date; None if none has."""
-        self._crawler.signals.connect(self._robots_known, signal=robots_known)
-        self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
+        when_known = self._count_replay, self._count_origin, self._warn_of_long_file, self._log_no_rules
+        when_closed = self._log_kinds, self._log_replays, self._log_exempt, self._log_refused, self._log_if_all_refused
+        for signal, receivers in ((robots_known, when_known), (signals.spider_closed, when_closed)):
+            for receiver in receivers:
+                self._crawler.signals.connect(receiver, signal=signal)
 
-    def _robots_known(self, info: OriginInfo, before: LastResult | None, result: LastResult, fetched: bool) -> None:
+    # When an attempt to find or fetch an origin's robots.txt has ended.
+
+    def _count_replay(self, info: OriginInfo, fetched: bool) -> None:
         if fetched and info.last.replayed and info.last.access is not AccessResult.UNREACHABLE:
             self._replayed += 1
             if info.last.caching.date is not None:
                 self._oldest = max(self._oldest or 0.0, info.policy.at - info.last.caching.date)
-        if before is not None and (before.cause, before.stats) == (result.cause, result.stats):
-            return
-        for stat in before.stats if before is not None else ():
-            self._stats.inc_value(stat, -1)
+
+    def _count_origin(self, before: LastResult | None, result: LastResult) -> None:
+        """Count the origin by its last result alone."""
         for stat in result.stats:
             self._stats.inc_value(stat)
-        if info.policy.robots is not None and info.policy.robots.truncated and self._is_first("too long"):
+        for stat in before.stats if before is not None else ():
+            self._stats.inc_value(stat, -1)
+
+    def _warn_of_long_file(self, info: OriginInfo, result: LastResult) -> None:
+        if TRUNCATED in result.stats and self._is_first("too long"):
             self._log.warning(
                 "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
                 " they forbid may be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %(more)s reads ten times as much. The"
@@ -62,58 +69,63 @@ class OriginsLog(Extension):
                     "more": f"{min(10 * self._settings.body_limit, MAX_BODY):_}",
                 },
             )
-        if info.kind is OriginKind.WITHOUT_RULES:
+
+    def _log_no_rules(self, info: OriginInfo, before: LastResult | None) -> None:
+        if info.kind is OriginKind.WITHOUT_RULES and (before is None or before.cause != info.cause):
             # Owners of such sites often mean the opposite.
             is_shown = info.cause in {words.A_PAGE, *words.ACCESS_DENIED} and self._is_first(info.cause)
             level, why = logging.INFO if is_shown else logging.DEBUG, printable(info.why_no_rules)
             self._log.log(level, "%s: %s, so everything is allowed", info.address, why)
 
-    def _closed(self, reason: str) -> None:
-        kinds = ", ".join(self._kinds()) or "none was needed"
-        self._log.info("robots.txt of %s: %s", counted(self._gate.origins.by_kind.total(), "origin"), kinds)
-        if self._replayed:
-            age = "of unknown age" if self._oldest is None else f"{duration(self._oldest)} old"
-            files = counted(self._replayed, "robots.txt file")
-            self._log.info("%s came from a cache of the crawl. The oldest is %s", files, age)
-        stats = ((by, self._stats.get_value(stat)) for by, stat in EXEMPT_BY.items())
-        if exempt := ", ".join(f"{number:,} by {by}" for by, number in stats if number):
-            self._log.info("Exempt requests, which were sent without a look at robots.txt: %s", exempt)
-        refusals, counts = self._gate.refusals, self._gate.refusals.counts
-        numbers: Counter[str] = Counter()
-        for kind, row in words.REASON_WORDS.items():
-            numbers[row.counted] += counts[kind]
-        by = ", ".join(f"{number:,} {by}" for by, number in numbers.items() if number)
-        self._log.info(
-            "Requests that would be refused (REP_DRY_RUN): %s" if self._settings.dry_run else "Refused requests: %s",
-            f"{counts.total():,} ({by})" if by else "0",
-        )
-        if by:
-            self._log.info("Most frequent reasons for refusal: %s. %s", refusals.largest(), refusals.advice)
-        if reason == "finished" and not self._settings.dry_run:
-            self._log_if_nothing_was_crawled()
+    # At the end of the crawl.
 
-    def _kinds(self) -> Iterator[str]:
-        """Yield a text for each kind of origin, such as `6 without rules (4 x HTTP 404, 2 x a page of HTML)`."""
+    def _log_kinds(self) -> None:
+        """Log a text for each kind of origin, such as `6 without rules (4 x HTTP 404, 2 x a page of HTML)`."""
+        by_kind, kinds = self._gate.origins.by_kind, []
         for kind in OriginKind:
-            by_kind = self._gate.origins.by_kind
             causes = +Counter({cause: number for (of, cause), number in by_kind.items() if of is kind})
             named = sorted((cause for cause in causes if cause), key=lambda cause: (-causes[cause], cause))
             texts = [f"{causes[cause]:,} x {cause}" for cause in named[:MAX_CAUSES]]
             if len(named) > MAX_CAUSES:
                 texts.append(f"{sum(causes[cause] for cause in named[MAX_CAUSES:]):,} x others")
             if causes:
-                yield f"{causes.total():,} {kind.value}" + (f" ({', '.join(texts)})" if texts else "")
-
-    def _log_if_nothing_was_crawled(self) -> None:
-        refusals = self._gate.refusals
-        stat = self._stats.get_value
-        refused = refusals.counts.total()
-        pages = stat("response_received_count", 0) - stat(RESPONSES, 0)
-        if pages > 0 or not 0 < refused >= self._gate.decided:
-            return
-        self._log.error(
-            "Nothing was crawled: every start request was refused (%(refused)d). The first: %(why)s",
-            {"refused": refused, "why": explanation(next(iter(refusals.first.values())))},
+                kinds.append(f"{causes.total():,} {kind.value}" + (f" ({', '.join(texts)})" if texts else ""))
+        self._log.info(
+            "robots.txt of %s: %s", counted(by_kind.total(), "origin"), ", ".join(kinds) or "none was needed"
         )
-        for text in filter(None, [*map(advice, refusals.first.values()), words.ADVICE]):
-            self._log.warning(text)
+
+    def _log_replays(self) -> None:
+        if self._replayed:
+            age = "of unknown age" if self._oldest is None else f"{duration(self._oldest)} old"
+            files = counted(self._replayed, "robots.txt file")
+            self._log.info("%s came from a cache of the crawl. The oldest is %s", files, age)
+
+    def _log_exempt(self) -> None:
+        stats = ((by, self._stats.get_value(stat)) for by, stat in EXEMPT_BY.items())
+        if exempt := ", ".join(f"{number:,} by {by}" for by, number in stats if number):
+            self._log.info("Exempt requests, which were sent without a look at robots.txt: %s", exempt)
+
+    def _log_refused(self) -> None:
+        refusals, numbers = self._gate.refusals, Counter[str]()
+        for reason, row in words.REASON_WORDS.items():
+            numbers[row.counted] += refusals.counts[reason]
+        by = ", ".join(f"{number:,} {by}" for by, number in numbers.items() if number)
+        self._log.info(
+            "Requests that would be refused (REP_DRY_RUN): %s" if self._settings.dry_run else "Refused requests: %s",
+            f"{refusals.counts.total():,} ({by})" if by else "0",
+        )
+        if by:
+            self._log.info("Most frequent reasons for refusal: %s. %s", refusals.largest(), refusals.advice)
+
+    def _log_if_all_refused(self, reason: str) -> None:
+        """Log an ERROR if the crawl ends because all its start requests were refused."""
+        refusals, refused = self._gate.refusals, self._gate.refusals.counts.total()
+        pages = self._stats.get_value("response_received_count", 0) - self._stats.get_value(RESPONSES, 0)
+        is_end = reason == "finished" and not self._settings.dry_run
+        if is_end and pages <= 0 and 0 < refused >= self._gate.decided:
+            self._log.error(
+                "Nothing was crawled: every start request was refused (%(refused)d). The first: %(why)s",
+                {"refused": refused, "why": explanation(next(iter(refusals.first.values())))},
+            )
+            for text in filter(None, [*map(advice, refusals.first.values()), words.ADVICE]):
+                self._log.warning(text)

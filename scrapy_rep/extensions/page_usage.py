@@ -18,17 +18,8 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.signals import request_forbidden
 from scrapy_rep.stats import USAGE
-from scrapy_rep.usage import (
-    PREFERENCE_WORDS,
-    ROBOTS_META,
-    ROBOTS_TAGS,
-    TDM_META,
-    TDM_RESERVATION,
-    USAGE_HEADERS,
-    VOCABULARY,
-)
-from scrapy_rep.usage.preferences import Purposes, Usage, usage_in
-from scrapy_rep.user_agent import ProductTokens
+from scrapy_rep.usage import PREFERENCE_WORDS, TDM_RESERVATION, VOCABULARY
+from scrapy_rep.usage.preferences import Purposes, usage_in
 
 # A page with a `meta` element that is read has one of these texts.
 _SIGNS = [TDM_RESERVATION, *(rule for category in VOCABULARY for rule in category.robots_rules)]
@@ -64,7 +55,7 @@ class PageUsage(Extension):
         else:
             verdict = before or self._gate.verdict_on(request, self._gate.peek(request))
         tokens = self._gate.product_tokens(landing.request if landing is not None else request)
-        usage = _with_statements_of(response, usage_in(verdict), tokens)
+        usage = usage_in(verdict).with_response(response.headers.getlist, _meta_elements(response), tokens)
         verdict = self._purposes.judge_usage(verdict, usage)
         # In a dry run, the request may have been reported before it was fetched.
         if verdict.reason is VerdictReason.USAGE and (before is None or before.allowed):
@@ -87,18 +78,6 @@ class PageUsage(Extension):
             get, words = self._stats.get_value, PREFERENCE_WORDS.values()
             numbers = ", ".join(f"{word} for {get(USAGE.format(purpose, word), 0):,}" for word in words)
             self._log.info("Pages by what sites state about the purpose %r: %s", purpose, numbers)
-
-
-def _with_statements_of(response: Response, usage: Usage, tokens: ProductTokens) -> Usage:
-    """Return the usage preferences with those that the response states in its headers and its `meta` elements."""
-    for directive in USAGE_HEADERS:
-        usage = usage.with_header(directive, response.headers.getlist(directive))
-    for directive in ROBOTS_TAGS:
-        lines = [line.decode("latin-1") for line in response.headers.getlist(directive)]
-        usage = usage.with_tags(directive, lines, tokens)
-    elements, names = _meta_elements(response), {"robots", *map(str.lower, tokens)}
-    usage = usage.with_tags(ROBOTS_META, [content for name, content in elements if name in names], tokens)
-    return usage.with_header(TDM_META, [text.encode() for name, text in elements if name == TDM_RESERVATION])
 
 
 def _forget(request: Request) -> None:

@@ -12,8 +12,7 @@ from importlib import import_module
 from io import BytesIO
 from typing import Any
 
-from scrapy import Request
-from scrapy.http import Response
+from scrapy.http import Request, Response
 
 from scrapy_rep.fetching.request import download_of
 from scrapy_rep.protocol.challenge import MAX_PAGE

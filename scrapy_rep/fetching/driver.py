@@ -82,9 +82,8 @@ class Driver:
         self.origins = KnownOrigins(settings.memory_origins)
         self._crawler = crawler
         self._is_closing = False
-        self._pauses: set[Deferred[None]] = set()
-        self.in_pause: set[Origin] = set()
-        """The origins whose conversation pauses between two rounds."""
+        self.in_pause: dict[Origin, Deferred[None]] = {}
+        """The origins whose conversation pauses between two rounds -> the pause."""
         self._clock = clock
         self._log = logger_of(crawler)
         self._count = crawler.stats.inc_value
@@ -95,7 +94,7 @@ class Driver:
         """Step 1 of a stop (`middleware`). What the last round has brought decides about the requests that wait, and no
         conversation has a pause from now on."""
         self._is_closing = True
-        for pause in list(self._pauses):
+        for pause in list(self.in_pause.values()):
             pause.cancel()
 
     async def close(self) -> None:
@@ -145,14 +144,11 @@ class Driver:
         """Sleep. Return False at once if the crawl begins to close, or closes already."""
         if self._is_closing:
             return False
-        pause = deferred_from_coro(self._clock.sleep(seconds))
-        self._pauses.add(pause)
-        self.in_pause.add(origin)
+        pause = self.in_pause[origin] = deferred_from_coro(self._clock.sleep(seconds))
         look_for_requests(self._crawler)  # the spider may be idle now
         with suppress(*CANCELLATIONS):
             await maybe_deferred_to_future(pause)
-        self._pauses.discard(pause)
-        self.in_pause.discard(origin)
+        del self.in_pause[origin]
         return not self._is_closing
 
     async def _find(self, origin: Origin, step: Find) -> tuple[Found, LeaseClaim | None]:

@@ -16,9 +16,8 @@ from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
-from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.http import Response
+from scrapy.http import Request, Response
 from scrapy.http.cookies import CookieJar
 from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import BaseSettings

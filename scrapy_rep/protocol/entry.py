@@ -66,6 +66,48 @@ class Entry:
         """Return the outage if it continues at `now`; else None."""
         return self.outage if self.outage is not None and self.outage.goes_on_at(now) else None
 
+    # For a store that crawls share.
+
+    @property
+    def last_fetched_at(self) -> float:
+        """The time of the last fetch, in seconds since the epoch."""
+        return self.stored.received_at if self.stored is not None and self.outage is None else self.last.ended_at
+
+    @property
+    def storable(self) -> Entry | None:
+        """The part of the entry that other crawlers may use; None if no part may.
+
+        They may use no `no-store` answer (RFC 9111 5.2.2.5), and none that depends on a limit of this crawl:
+        REP_BODY_LIMIT has cut the file, or there were more redirects than REP_MAX_REDIRECTS. Their own limits may be
+        higher.
+        """
+        stored = self.stored
+        if stored is None:
+            return self
+        depends_on_limits = stored.robots.truncated if stored.robots is not None else stored.answer.status is None
+        if not stored.forbids_store and not depends_on_limits:
+            return self
+        return replace(self, stored=None) if self.outage is not None else None
+
+    def useful_until(self, unreachable_for: float) -> float:
+        """Return the time, in seconds since the epoch, until which a store keeps the entry."""
+        stored, outage = self.stored, self.outage
+        until = outage.answer.ended_at + MAX_UNSEEN if outage is not None else 0.0
+        if stored is None:
+            return until
+        # Expired rules are obeyed during an outage. So they are kept for an outage that begins up to `unreachable_for`
+        # seconds after they expired, and lasts as long again.
+        return max(until, stored.fresh_until + (2 * unreachable_for if stored.robots is not None else 0.0))
+
+    def is_judged_by(self, rows: Sequence[StatusRow]) -> bool:
+        """Whether the status policy with these rows gives the stored answers the same results as when they were stored.
+
+        Crawls with different status policies may share a store.
+        """
+        answers = [part.answer for part in (self.stored, self.outage) if part is not None]
+        judged = [each for each in answers if each.status or each.sign]
+        return all(result_of(each.status, rows, each.sign)[0] is each.access for each in judged)
+
 
 def entry_to_bytes(entry: Entry) -> bytes:
     """Return the entry, without `robots_url`, as compressed bytes."""
@@ -143,29 +185,6 @@ def _checked(annotation: str, value: Any) -> Any:
     return value
 
 
-# Entries in a store that crawls share.
-
-
-def last_fetched_at(entry: Entry) -> float:
-    """Return the time of the last fetch, in seconds since the epoch."""
-    return entry.stored.received_at if entry.stored is not None and entry.outage is None else entry.last.ended_at
-
-
-def storable(entry: Entry) -> Entry | None:
-    """Return the part of the entry that other crawls may use; None if no part may.
-
-    They may use no `no-store` answer (RFC 9111 5.2.2.5), and none that depends on a limit of this crawl: REP_BODY_LIMIT
-    has cut the file, or there were more redirects than REP_MAX_REDIRECTS. Their own limits may be higher.
-    """
-    stored = entry.stored
-    if stored is None:
-        return entry
-    depends_on_limits = stored.robots.truncated if stored.robots is not None else stored.answer.status is None
-    if not stored.forbids_store and not depends_on_limits:
-        return entry
-    return replace(entry, stored=None) if entry.outage is not None else None
-
-
 def without_backoff(entry: Entry) -> Entry:
     """Return the entry with an outage that has no backoff: for other crawls if the server has not answered, and for
     later requests if a proxy has failed.
@@ -185,26 +204,5 @@ def latest(known: Entry | None, stored: Entry | None) -> Entry | None:
     if known.stored is not None and known.stored.answer.replayed and stored.stored is not None:
         return stored
     is_own = known.outage is not None and stored.outage is not None and not stored.outage.has_backoff
-    last = known if is_own else max(known, stored, key=last_fetched_at)
+    last = known if is_own else max(known, stored, key=lambda entry: entry.last_fetched_at)
     return last if last.stored is not None else replace(last, stored=known.stored or stored.stored)
-
-
-def useful_until(entry: Entry, unreachable_for: float) -> float:
-    """Return the time, in seconds since the epoch, until which a store keeps the entry."""
-    stored, outage = entry.stored, entry.outage
-    until = outage.answer.ended_at + MAX_UNSEEN if outage is not None else 0.0
-    if stored is None:
-        return until
-    # Expired rules are obeyed during an outage. So they are kept for an outage that begins up to `unreachable_for`
-    # seconds after they expired, and lasts as long again.
-    return max(until, stored.fresh_until + (2 * unreachable_for if stored.robots is not None else 0.0))
-
-
-def is_judged_by(entry: Entry, rows: Sequence[StatusRow]) -> bool:
-    """Whether the status policy with these rows gives the stored answers the same results as when they were stored.
-
-    Crawls with different status policies may share a store.
-    """
-    answers = [part.answer for part in (entry.stored, entry.outage) if part is not None]
-    judged = [each for each in answers if each.status or each.sign]
-    return all(result_of(each.status, rows, each.sign)[0] is each.access for each in judged)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -86,11 +87,9 @@ def _canonical_host(host: str) -> str:
     if address is not None:
         return address.compressed
     if _LOOSE_IPV4.fullmatch(host):
-        try:
+        with suppress(OSError):
             # Resolvers read `127.1`, `2130706433` and `0x7f.0.0.1` as 127.0.0.1.
             return socket.inet_ntoa(socket.inet_aton(host))
-        except OSError:
-            pass
     try:
         # All kinds of full stops become `.` (RFC 3490 3.1).
         return host.encode("idna").decode("ascii").lower().removesuffix(".")

@@ -20,10 +20,9 @@ def other_readings(url: str) -> tuple[str, ...]:
     before, target = _TARGET.match(url).groups(default="")  # type: ignore[union-attr]  # it matches anything
     if not target.startswith("/"):  # `https://example.com?a`
         target = f"/{target}"
-    readings: dict[str, None] = {}
     file = (_as_file(target),) if before[:4].lower() == "ftp:" else ()
-    for sent in dict.fromkeys((target, *_as_sent(target), *file)):
-        readings.update(dict.fromkeys((sent, *_without_dot_segments(sent))))
+    sent = dict.fromkeys((target, *_as_sent(target), *file))
+    readings = dict.fromkeys(reading for each in sent for reading in (each, *_without_dot_segments(each)))
     return tuple(f"{before}{reading}" for reading in readings if reading != target)
 
 

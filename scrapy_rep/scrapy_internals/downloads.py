@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from scrapy import Request, signals
+from scrapy import signals
 from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
-from scrapy.http import Response
+from scrapy.http import Request, Response
 from scrapy.utils.misc import load_object
 
 from scrapy_rep.scrapy_internals import warn_missing

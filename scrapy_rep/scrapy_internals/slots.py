@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -18,7 +18,6 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.scrapy_internals import warn_missing
 from scrapy_rep.scrapy_internals.compat import slot_clock
 
-_NEEDS = ("delay", "concurrency", "lastseen")
 MAX_SLOTS = 10_000  # slots whose delay is remembered; Scrapy itself drops a slot after a minute without requests
 
 
@@ -42,11 +41,13 @@ class MinimumDelays:
     def can_delay(self) -> bool:
         """Return False if no delay can be set."""
         slots = slots_of(self._crawler)
-        can = slots is not None and all(_has(slot, _NEEDS) for slot in islice(slots.values(), 1))
-        return can or self._missing()
+        can = slots is not None and all(_has_delay(slot) for slot in islice(slots.values(), 1))
+        if not can:
+            warn_missing(self._crawler, "Downloader.slots")
+        return can
 
-    def require(self, request: Request, delay: float) -> bool:
-        """Make the request's slot leave at least `delay` seconds between its requests. Return False if it cannot.
+    def require(self, request: Request, delay: float) -> None:
+        """Make the request's slot leave at least `delay` seconds between its requests, if it can.
 
         The slot then sends one request at a time, and the delay starts when that request has been answered. If the
         delay started earlier, a slow request and the next, fast one could reach the server with less time between them.
@@ -56,10 +57,11 @@ class MinimumDelays:
             self._warn_of_several_slots(request, key)
         known, least = self.minimums.get(key, (None, 0.0))
         if known is None and not delay:
-            return True
+            return
         slot: Any = (slots_of(self._crawler) or {}).get(key)
-        if not _has(slot, _NEEDS):
-            return self._missing()
+        if not _has_delay(slot):
+            warn_missing(self._crawler, "Downloader.slots")
+            return
         if known is slot and delay <= least:
             delay = least
         elif delay and slot.lastseen:
@@ -68,7 +70,6 @@ class MinimumDelays:
         if delay:
             self.minimums[key] = slot, delay
             _raise_delay(slot, delay)
-        return True
 
     def restart_delay(self, request: Request) -> None:
         """Start the delay of the request's slot now, if the slot has a minimum."""
@@ -77,10 +78,6 @@ class MinimumDelays:
             slot.lastseen = slot_clock()
             _raise_delay(slot, delay)
             slot.close()  # a timer that began while the delay was shorter; the slot now starts another one
-
-    def _missing(self) -> bool:
-        warn_missing(self._crawler, "Downloader.slots")
-        return False
 
     def _warn_of_several_slots(self, request: Request, key: str) -> None:
         """Log once if requests to one host are in several slots. After a redirect, a request may keep its old slot."""
@@ -108,8 +105,8 @@ def _raise_delay(slot: Any, delay: float) -> None:
             slot.randomize_delay = False
 
 
-def _has(holder: object, names: Iterable[str]) -> bool:
-    return all(hasattr(holder, name) for name in names)
+def _has_delay(slot: object) -> bool:
+    return all(hasattr(slot, name) for name in ("delay", "concurrency", "lastseen"))
 
 
 def remove_from_queue(crawler: Crawler, request: Request) -> None:

@@ -85,7 +85,6 @@ class RedisStorage(Storage):
     async def _send_all(self) -> None:
         while self._next:
             batch, self._next = [item for item in self._next if not item[1].called], []
-            answers: list[Any]
             try:
                 answers = await self._thread.run(self._sent, [command for command, _ in batch])
             except Exception as exc:  # noqa: BLE001 - raised again in each `_command` of the batch
@@ -99,17 +98,15 @@ class RedisStorage(Storage):
         pipeline = self._redis.pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
-        replies: list[Any] = pipeline.execute()
-        return replies
+        return list(pipeline.execute())
 
 
 def _client(address: str) -> Any:
     """Return a client, which connects at its first command. Raises ValueError if redis-py is missing, or the address is
     wrong."""
     try:
-        from redis import Redis  # noqa: PLC0415 - an extra
+        from redis import ConnectionError, Redis  # noqa: A004, PLC0415 - an extra
         from redis.backoff import NoBackoff  # noqa: PLC0415
-        from redis.exceptions import ConnectionError  # noqa: A004, PLC0415
         from redis.retry import Retry  # noqa: PLC0415
     except ImportError as exc:
         raise ValueError(

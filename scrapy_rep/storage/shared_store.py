@@ -4,7 +4,7 @@ For each origin, one crawler at a time has the lease. The holder of the lease fe
 gives the lease back; the others wait for the entry. A crawler fetches without the lease in three cases:
 
 - The crawler has waited for the entry for longer than most fetches take.
-- The holder's entry may not be shared (`storable`), or the server has not answered (`without_backoff`).
+- The holder's entry may not be shared (`Entry.storable`), or the server has not answered (`without_backoff`).
 - The store fails, or does not answer within five seconds.
 
 `circuit_breaker` cuts off a store that hangs or fails.
@@ -22,15 +22,7 @@ from twisted.internet.defer import Deferred, DeferredList
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.log import logger_of
-from scrapy_rep.protocol.entry import (
-    Entry,
-    entry_from_bytes,
-    entry_to_bytes,
-    is_judged_by,
-    latest,
-    storable,
-    useful_until,
-)
+from scrapy_rep.protocol.entry import Entry, entry_from_bytes, entry_to_bytes, latest
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import RETRY_DELAY
@@ -44,8 +36,8 @@ LEASE_SECONDS = 10.0  # a lease that its crawler has not renewed for so long is 
 RENEW_EVERY = 3.0  # seconds
 POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds between two looks for another crawler's answer
 
-# Stored in place of an entry that other crawlers may not use (`storable`), such as a `no-store` answer. It tells them
-# that waiting for the entry is useless.
+# Stored in place of an entry that other crawlers may not use (`Entry.storable`), such as a `no-store` answer. It tells
+# them that waiting for the entry is useless.
 NOT_SHARED = b"\x00"
 
 
@@ -111,7 +103,7 @@ class SharedStore:
 
     def _read(self, origin: Origin, octets: bytes | None) -> Entry | None:
         entry = entry_from_bytes(octets or NOT_SHARED, origin.robots_url, self._settings.body_limit)
-        if entry is None or not is_judged_by(entry, self._settings.status_policy):
+        if entry is None or not entry.is_judged_by(self._settings.status_policy):
             return None
         # RFC 9111 4.1: an answer for another User-Agent must not be used.
         return entry if entry.stored is None or entry.stored.only_for in {"", self._user_agent} else None
@@ -167,9 +159,9 @@ class SharedStore:
         if _has_no_answer(entry):
             # Others did not wait for this crawler, which got no answer, so one may have stored an answer meanwhile.
             entry = latest(entry, self._read(claim.origin, await self._get(claim))) or entry
-        kept = storable(entry)
+        kept = entry.storable
         if kept is not None:
-            octets, until = entry_to_bytes(kept), useful_until(kept, self._settings.unreachable_for)
+            octets, until = entry_to_bytes(kept), kept.useful_until(self._settings.unreachable_for)
         else:
             octets, until = NOT_SHARED, entry.stored.fresh_until if entry.stored is not None else now
         await self._storage.put(str(claim.origin), octets, until - now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 
@@ -11,7 +11,7 @@ from scrapy_rep.protocol.readings import other_readings
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
 from scrapy_rep.protocol.words import VerdictReason
-from scrapy_rep.usage import POLICY_TOKENS
+from scrapy_rep.usage import POLICY_TOKENS, ROBOTS_META, ROBOTS_TAGS, TDM_META, TDM_RESERVATION, USAGE_HEADERS
 from scrapy_rep.usage.statements import Statement, deciding_statements, preferences_in_tag, preferences_of, stricter
 
 NEVER_REFUSED = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)  # robots.txt does not apply to these pages
@@ -53,6 +53,25 @@ class Usage(Mapping[str, bool]):
         allowed = self.get(category)
         stated = (one for one in self.statements if category in one.preferences)
         return next((one for one in stated if one.preferences[category] is allowed), None)
+
+    def with_response(
+        self,
+        lines_of: Callable[[str], Sequence[bytes]],
+        elements: Sequence[tuple[str, str]],
+        product_tokens: Sequence[str],
+    ) -> Usage:
+        """Return the preferences, combined with those that a response states in its headers and its `meta` elements.
+
+        `lines_of` returns the lines of a header field. `elements` are the names, in lower case, and the contents.
+        """
+        usage = self
+        for directive in USAGE_HEADERS:
+            usage = usage.with_header(directive, lines_of(directive))
+        for directive in ROBOTS_TAGS:
+            usage = usage.with_tags(directive, [line.decode("latin-1") for line in lines_of(directive)], product_tokens)
+        names = {"robots", *map(str.lower, product_tokens)}
+        usage = usage.with_tags(ROBOTS_META, [text for name, text in elements if name in names], product_tokens)
+        return usage.with_header(TDM_META, [text.encode() for name, text in elements if name == TDM_RESERVATION])
 
     def with_header(self, directive: str, values: Sequence[bytes]) -> Usage:
         """Return the preferences, combined with those in the response's headers of the name `directive`.
@@ -114,8 +133,7 @@ class Purposes:
 
     def refused_by(self, preferences: Mapping[str, bool]) -> str | None:
         """Return the first purpose for which a page with these preferences is refused; None if it is not refused."""
-        refused = self.categories if self.refuse else ()
-        return next((category for category in refused if preferences.get(category) is False), None)
+        return next((each for each in self.categories if self.refuse and preferences.get(each) is False), None)
 
     def judge(
         self, verdict: Verdict, robots: RobotsTxt | None, url: str, product_token: str | Sequence[str]

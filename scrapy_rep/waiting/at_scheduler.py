@@ -177,7 +177,7 @@ class SchedulerDoor:
     def has_pending_requests(self) -> bool:
         """Whether the spider is not idle. Requests that wait between two rounds of an outage do not count: else a
         spider that gets its next URLs when it is idle would get none for as long as they wait."""
-        is_busy = self._here.ready_sites > 0 or not self._here.awaited <= self._single_flight.in_pause
+        is_busy = bool(self._here.ready) or not self._here.waiting.keys() <= self._single_flight.in_pause.keys()
         return is_busy or self._next is not None or self._scheduler.has_pending_requests()
 
     def _keep_open(self) -> None:
@@ -222,7 +222,7 @@ class SchedulerDoor:
         """The next request that need not wait at the door, or None. With `keep`, a copy is kept, because the engine may
         not get the request for a while."""
         self._queues.look_at_downloads()
-        is_turn_of_queue = self._is_turn_of_queue and self._here.ready_sites < MANY_READY
+        is_turn_of_queue = self._is_turn_of_queue and len(self._here.ready) < MANY_READY
         self._is_turn_of_queue = not is_turn_of_queue
         if is_turn_of_queue:
             return self._from_queue(keep=keep) or self._from_here()

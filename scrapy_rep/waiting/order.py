@@ -6,7 +6,7 @@ Each of these requests waits for a robots.txt, or is ready, usually because its 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterator, KeysView
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from scrapy import Request
@@ -33,8 +33,10 @@ class Wait:
 class WaitingRequests:
     def __init__(self) -> None:
         self._all: dict[Wait, None] = {}
-        self._waiting: dict[Origin, list[Wait]] = {}
-        self._ready: OrderedDict[str, OrderedDict[Origin, deque[Wait]]] = OrderedDict()
+        self.waiting: dict[Origin, list[Wait]] = {}
+        """The requests that wait, by the origin whose robots.txt they wait for."""
+        self.ready: OrderedDict[str, OrderedDict[Origin, deque[Wait]]] = OrderedDict()
+        """The ready requests, by their site and their origin."""
         self._origins: Counter[Origin] = Counter()
         self.sites: Counter[str] = Counter()
         """The number of requests to each site."""
@@ -51,46 +53,36 @@ class WaitingRequests:
         """The number of requests, without the first one to each origin."""
         return len(self._all) - len(self._origins)
 
-    @property
-    def ready_sites(self) -> int:
-        """The number of sites with ready requests."""
-        return len(self._ready)
-
-    @property
-    def awaited(self) -> KeysView[Origin]:
-        """The origins whose robots.txt requests wait for."""
-        return self._waiting.keys()
-
     def add_waiting(self, wait: Wait) -> bool:
         """Add a request that waits. Returns whether it is the only one that waits for its origin."""
         self._count(wait)
-        of_origin = self._waiting.setdefault(wait.origin, [])
+        of_origin = self.waiting.setdefault(wait.origin, [])
         of_origin.append(wait)
         return len(of_origin) == 1
 
     def add_ready(self, wait: Wait) -> None:
         self._count(wait)
-        self._ready.setdefault(wait.site, OrderedDict()).setdefault(wait.origin, deque()).append(wait)
+        self.ready.setdefault(wait.site, OrderedDict()).setdefault(wait.origin, deque()).append(wait)
 
     def release(self, origin: Origin) -> list[Wait]:
         """Make the requests that wait for the origin ready, and return them, the highest priority first."""
-        released = sorted(self._waiting.pop(origin), key=lambda wait: -wait.request.priority)
+        released = sorted(self.waiting.pop(origin), key=lambda wait: -wait.request.priority)
         for wait in released:
             self.add_ready(wait)
         return released
 
     def take_ready(self, has_room: Callable[[str], bool]) -> Wait | None:
         """Remove and return a ready request to a site with room, or None. Sites take turns; so do a site's origins."""
-        for site in in_turns(self._ready):
+        for site in in_turns(self.ready):
             if has_room(site):
-                of_site = self._ready[site]
+                of_site = self.ready[site]
                 origin = next(in_turns(of_site))
                 of_origin = of_site[origin]
                 wait = of_origin.popleft()
                 if not of_origin:
                     del of_site[origin]
                 if not of_site:
-                    del self._ready[site]
+                    del self.ready[site]
                 del self._all[wait]
                 count_down(self._origins, origin)
                 count_down(self.sites, site)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
+from scrapy_rep import ForbiddenByRobots
 from scrapy_rep.extensions.report import Report
 from scrapy_rep.origin_info import KnownOrigins, OriginInfo
 from scrapy_rep.protocol.answer import Answer
@@ -109,7 +111,8 @@ class SimulatedCrawl:
         self.refuse(url, policy_at(entry, 0, 30 * DAY).verdict(url, "NewsBot"))
 
     def refuse(self, url: str, verdict: Verdict) -> None:
-        self.gate.refusals.report(Request(url), verdict)
+        with suppress(ForbiddenByRobots):
+            self.gate.refusals.refuse(Request(url), verdict)
 
     def waited(self, origin: str, seconds: float) -> None:
         self.send(request_waited, request=Request(f"{origin}/"), seconds=seconds)

@@ -13,10 +13,6 @@ from scrapy_rep.protocol.entry import (
     StoredResponse,
     entry_from_bytes,
     entry_to_bytes,
-    is_judged_by,
-    last_fetched_at,
-    storable,
-    useful_until,
 )
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import POLICY_OF_STATE, Refetch, State, after_fetch, policy_at, state_of
@@ -243,9 +239,9 @@ def test_no_backoff_is_longer_than_an_hour() -> None:
 
 def test_rfc9111_5_2_2_5_with_no_store_only_the_outage_is_stored() -> None:
     secret, kept = copy(forbids_store=True), copy()
-    assert storable(Entry(ROBOTS_URL, secret)) is None
-    assert storable(Entry(ROBOTS_URL, secret, JUST_NOW)) == Entry(ROBOTS_URL, None, JUST_NOW)
-    assert storable(Entry(ROBOTS_URL, kept, JUST_NOW)) == Entry(ROBOTS_URL, kept, JUST_NOW)
+    assert Entry(ROBOTS_URL, secret).storable is None
+    assert Entry(ROBOTS_URL, secret, JUST_NOW).storable == Entry(ROBOTS_URL, None, JUST_NOW)
+    assert Entry(ROBOTS_URL, kept, JUST_NOW).storable == Entry(ROBOTS_URL, kept, JUST_NOW)
 
 
 def test_answers_that_depend_on_this_crawls_limits_are_not_stored() -> None:
@@ -255,9 +251,9 @@ def test_answers_that_depend_on_this_crawls_limits_are_not_stored() -> None:
     redirects = StoredResponse(
         Answer("", access=AccessResult.UNAVAILABLE, reason="more than 5 redirects in a row"), 0.0, DAY
     )
-    assert storable(Entry(ROBOTS_URL, success)) == Entry(ROBOTS_URL, success)
-    assert storable(Entry(ROBOTS_URL, replace(success, robots=replace(whole, truncated=True)))) is None
-    assert storable(Entry(ROBOTS_URL, redirects)) is None
+    assert Entry(ROBOTS_URL, success).storable == Entry(ROBOTS_URL, success)
+    assert Entry(ROBOTS_URL, replace(success, robots=replace(whole, truncated=True))).storable is None
+    assert Entry(ROBOTS_URL, redirects).storable is None
 
 
 @pytest.mark.parametrize(
@@ -269,24 +265,23 @@ def test_answers_that_depend_on_this_crawls_limits_are_not_stored() -> None:
     ],
 )
 def test_until_when_an_entry_is_useful(entry: Entry, until: float) -> None:
-    assert useful_until(entry, LONG) == until
+    assert entry.useful_until(LONG) == until
 
 
 def test_an_entry_was_last_fetched_at_its_last_answer_or_failure() -> None:
-    assert last_fetched_at(Entry(ROBOTS_URL, copy())) == NOW
-    assert last_fetched_at(Entry(ROBOTS_URL, OLD, JUST_NOW)) == NOW
+    assert Entry(ROBOTS_URL, copy()).last_fetched_at == NOW
+    assert Entry(ROBOTS_URL, OLD, JUST_NOW).last_fetched_at == NOW
 
 
 def test_another_policys_judgement_is_not_taken_over() -> None:
     restricted = Entry(ROBOTS_URL, StoredResponse(Answer("", 403, AccessResult.RESTRICTED, "HTTP 403"), NOW, NOW + DAY))
-    assert is_judged_by(restricted, CAUTIOUS)
-    assert not is_judged_by(restricted, RFC9309)
+    assert restricted.is_judged_by(CAUTIOUS)
+    assert not restricted.is_judged_by(RFC9309)
     denied = Entry(ROBOTS_URL, None, Outage(Answer("", 403, reason="HTTP 403", ended_at=NOW), NOW, 1, 0.0))
-    assert not is_judged_by(denied, RFC9309)
-    assert is_judged_by(denied, (((403,), AccessResult.UNREACHABLE, "REP_STATUS_POLICY"), *RFC9309))
-    assert is_judged_by(
-        Entry(ROBOTS_URL, StoredResponse(Answer("", access=AccessResult.UNAVAILABLE), NOW, NOW + DAY)), RFC9309
-    )
+    assert not denied.is_judged_by(RFC9309)
+    assert denied.is_judged_by((((403,), AccessResult.UNREACHABLE, "REP_STATUS_POLICY"), *RFC9309))
+    redirected = StoredResponse(Answer("", access=AccessResult.UNAVAILABLE), NOW, NOW + DAY)
+    assert Entry(ROBOTS_URL, redirected).is_judged_by(RFC9309)
 
 
 CHALLENGED = Entry(ROBOTS_URL, None, Outage(Answer("", 403, sign="Vercel", ended_at=NOW), NOW, 1, 0.0))
@@ -297,16 +292,16 @@ PAGE = Entry(ROBOTS_URL, StoredResponse(Answer("", 200, AccessResult.UNAVAILABLE
     ("entry", "key"), [pytest.param(CHALLENGED, CHALLENGE, id="challenge"), pytest.param(PAGE, MARKUP, id="markup")]
 )
 def test_a_challenge_and_a_page_are_judged_by_their_own_rows(entry: Entry, key: str) -> None:
-    assert is_judged_by(entry, RFC9309)
-    assert is_judged_by(entry, CAUTIOUS)
-    assert not is_judged_by(entry, (((key,), AccessResult.RESTRICTED, "REP_STATUS_POLICY"), *RFC9309))
+    assert entry.is_judged_by(RFC9309)
+    assert entry.is_judged_by(CAUTIOUS)
+    assert not entry.is_judged_by((((key,), AccessResult.RESTRICTED, "REP_STATUS_POLICY"), *RFC9309))
     # Its status alone would be judged otherwise.
     plain = replace(
         entry,
         stored=entry.stored and replace(entry.stored, answer=replace(entry.stored.answer, sign="")),
         outage=entry.outage and replace(entry.outage, answer=replace(entry.outage.answer, sign="")),
     )
-    assert not is_judged_by(plain, RFC9309)
+    assert not plain.is_judged_by(RFC9309)
 
 
 @pytest.mark.parametrize("entry", [CHALLENGED, PAGE], ids=["challenge", "markup"])

@@ -34,7 +34,7 @@ def test_requests_are_ready_by_priority_and_then_in_their_order() -> None:
     assert [wait.request.url[-1] for wait in here.release(A)] == ["2", "4", "1", "3"]
     assert [request.url[-1] for request in here] == ["1", "2", "3", "4"], "in the order of arrival"
     assert [url[-1] for url in taken(here, 5)] == ["2", "4", "1", "3"]
-    assert (len(here), here.beyond_the_first, dict(here.sites), here.ready_sites) == (0, 0, {}, 0)
+    assert (len(here), here.beyond_the_first, dict(here.sites), len(here.ready)) == (0, 0, {}, 0)
 
 
 def test_sites_take_turns_and_then_the_origins_of_each_site() -> None:
@@ -43,11 +43,11 @@ def test_sites_take_turns_and_then_the_origins_of_each_site() -> None:
         for name in "12":
             here.add_waiting(wait_for(origin, name))
         here.release(origin)
-    assert here.ready_sites == 2
+    assert len(here.ready) == 2
     assert taken(here, 3) == ["http://a/1", "http://b/1", "https://a/1"]
     assert taken(here, 2, full="b") == ["http://a/2", "https://a/2"]
     assert taken(here, 1, full="b") == []
-    assert (len(here), here.ready_sites) == (1, 1)
+    assert (len(here), len(here.ready)) == (1, 1)
     assert taken(here, 2) == ["http://b/2"]
 
 

@@ -12,8 +12,7 @@ from importlib.metadata import version
 from itertools import accumulate, product
 from typing import Any
 
-from scrapy import Request, Spider
-from scrapy.signals import response_received, spider_closed
+from scrapy import Request, Spider, signals
 
 from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.origins_log import EXEMPT_BY
@@ -59,12 +58,18 @@ class WaitingTimes(Counter[float]):
         requests = list(accumulate(self[each] for each in seconds))  # how many waited at most so long
         return min(seconds[bisect_left(requests, share * requests[-1])], self.longest) if requests else 0.0
 
-    def classes(self) -> list[dict[str, Any]]:
-        """Return the number of requests in each class of WAITS. The last class, with `at_most` None, has no bound."""
+    def as_json(self) -> dict[str, Any]:
+        """Return the object `waited` of the report. Its last class, with `at_most` None, has no bound."""
         counts: Counter[int] = Counter()
         for seconds, requests in self.items():
             counts[bisect_left(WAITS, seconds)] += requests
-        return [{"at_most": end, "count": counts[index]} for index, end in enumerate([*WAITS, None])]
+        return {
+            "requests": self.total(),
+            "median": self.quantile(0.5),
+            "nine_tenths": self.quantile(0.9),
+            "longest": self.longest,
+            "classes": [{"at_most": end, "count": counts[index]} for index, end in enumerate([*WAITS, None])],
+        }
 
 
 @dataclass(slots=True)
@@ -88,6 +93,22 @@ class OriginSeen:
         """Return how significant the origin is. The report lists the most significant origins first."""
         return self.refused + 10 * len(self.outages) + self.waits.longest + self.crawl_delay + self.fetched / 10
 
+    def as_json(self, origin: Origin, now: float) -> dict[str, Any]:
+        return {
+            "type": "origin",
+            "origin": shortened(str(origin)),
+            "robots_url": shortened(origin.robots_url),
+            **self.result,
+            "fetched": self.fetched,
+            "refused": self.refused,
+            "waited": self.waits.total(),
+            "waited_median": self.waits.quantile(0.5),
+            "waited_longest": self.waits.longest,
+            "crawl_delay": self.crawl_delay,
+            "outage_seconds": sum((now if o["ended"] is None else o["ended"]) - o["began"] for o in self.outages),
+            "outages": self.outages,
+        }
+
 
 class Report(Extension):
     """Counts events by listening to signals. Keeps details of the most significant origins and rules only."""
@@ -105,8 +126,8 @@ class Report(Extension):
         connect(self._robots_known, signal=robots_known)
         connect(self._request_waited, request_waited)
         connect(self._request_forbidden, request_forbidden)
-        connect(self._response_received, response_received)
-        connect(self._spider_closed, spider_closed)
+        connect(self._response_received, signals.response_received)
+        connect(self._spider_closed, signals.spider_closed)
 
     def _robots_known(
         self, origin: Origin, info: OriginInfo, request: Request, before: LastResult | None, result: LastResult
@@ -175,10 +196,8 @@ class Report(Extension):
     def lines(self, spider: Spider, reason: str) -> Iterator[dict[str, Any]]:
         """Yield the JSON objects (docs/report.md): the `crawl`, then each `origin` and `refused`, the largest first."""
         now, origins, rules = self._gate.now(), self._origins.largest(), self._gate.refusals.by_rule.largest()
-        known = self._gate.origins
-        origins_by_kind = +known.by_kind
-        refused_by = {reason.value: number for reason, number in self._gate.refusals.counts.items()}
-        refused = sum(refused_by.values())
+        known, refusals = self._gate.origins, self._gate.refusals.counts
+        origins_by_kind, refused = +known.by_kind, refusals.total()
         # In a dry run, the pages that would have been refused are also counted as fetched.
         requests = max(self._fetched, refused) if self._settings.dry_run else self._fetched + refused
         yield {
@@ -191,18 +210,10 @@ class Report(Extension):
             "requests": requests,
             "fetched": self._fetched,
             "refused": refused,
-            "refused_by": refused_by,
+            "refused_by": {reason.value: number for reason, number in refusals.items()},
             "exempt": {by: self._stats.get_value(stat, 0) for by, stat in EXEMPT_BY.items()},
             "refused_not_listed": refused - sum(rule.pages for _, rule in rules),
-            "usage": [
-                {
-                    "purpose": purpose,
-                    "preference": preference,
-                    "pages": self._stats.get_value(USAGE.format(purpose, preference), 0),
-                    "origins": self._origins_stated[purpose, preference],
-                }
-                for purpose, preference in product(self._settings.purposes, PREFERENCE_WORDS.values())
-            ],
+            "usage": self._usage(),
             "origins": origins_by_kind.total(),
             "origins_not_listed": origins_by_kind.total() - len(origins),
             "kinds": [
@@ -211,31 +222,12 @@ class Report(Extension):
                 for (of_kind, cause), number in origins_by_kind.most_common()
                 if of_kind is kind
             ],
-            "waited": {
-                "requests": self._waits.total(),
-                "median": self._waits.quantile(0.5),
-                "nine_tenths": self._waits.quantile(0.9),
-                "longest": self._waits.longest,
-                "classes": self._waits.classes(),
-            },
+            "waited": self._waits.as_json(),
             "outages": known.outages,
             "outages_not_over": known.open_outages,
         }
         for origin, seen in origins:
-            yield {
-                "type": "origin",
-                "origin": shortened(str(origin)),
-                "robots_url": shortened(origin.robots_url),
-                **seen.result,
-                "fetched": seen.fetched,
-                "refused": seen.refused,
-                "waited": seen.waits.total(),
-                "waited_median": seen.waits.quantile(0.5),
-                "waited_longest": seen.waits.longest,
-                "crawl_delay": seen.crawl_delay,
-                "outage_seconds": sum((now if o["ended"] is None else o["ended"]) - o["began"] for o in seen.outages),
-                "outages": seen.outages,
-            }
+            yield seen.as_json(origin, now)
         for (reason_of_rule, text), rule in rules:
             yield {
                 "type": "refused",
@@ -247,6 +239,18 @@ class Report(Extension):
                 "more_origins": len(rule.origins) > MAX_RULE_ORIGINS,
                 "examples": rule.examples,
             }
+
+    def _usage(self) -> list[dict[str, Any]]:
+        """Return an object for each purpose of the crawl and each preference, with its pages and origins."""
+        return [
+            {
+                "purpose": purpose,
+                "preference": preference,
+                "pages": self._stats.get_value(USAGE.format(purpose, preference), 0),
+                "origins": self._origins_stated[purpose, preference],
+            }
+            for purpose, preference in product(self._settings.purposes, PREFERENCE_WORDS.values())
+        ]
 
     def _configuration(self) -> dict[str, Any]:
         user_agent = self._gate.user_agent

@@ -76,15 +76,8 @@ def html_page(lines: Sequence[JsonLine]) -> str:
         template,
         {
             **crawl,
-            "lasted": crawl["ended"] - crawl["began"],
-            "tokens": " or ".join(crawl["product_tokens"]),
-            "settings": [{"name": name, "value": value} for name, value in crawl["settings"].items()],
-            "versions": ", ".join(f"{name} {version}" for name, version in crawl["versions"].items()),
-            "share": crawl["refused"] / (crawl["requests"] or 1),
+            **_head(crawl),
             "kind_lines": [{**line, **_meaning(line, is_dry_run=crawl["dry_run"])} for line in crawl["kinds"]],
-            "exempt_by": " and ".join(
-                f"{counted(number, 'request')} by {by}" for by, number in crawl["exempt"].items() if number
-            ),
             "most_waited": max(wait["count"] for wait in crawl["waited"]["classes"]),
             "most_pages": max((line["pages"] for line in refusals), default=0),
             "origin_lines": [
@@ -98,6 +91,20 @@ def html_page(lines: Sequence[JsonLine]) -> str:
             "data": lines,
         },
     )
+
+
+def _head(crawl: JsonLine) -> JsonLine:
+    """Return the values above the tables: how the crawl was configured, and its numbers in words."""
+    return {
+        "lasted": crawl["ended"] - crawl["began"],
+        "tokens": " or ".join(crawl["product_tokens"]),
+        "settings": [{"name": name, "value": value} for name, value in crawl["settings"].items()],
+        "versions": ", ".join(f"{name} {version}" for name, version in crawl["versions"].items()),
+        "share": crawl["refused"] / (crawl["requests"] or 1),
+        "exempt_by": " and ".join(
+            f"{counted(number, 'request')} by {by}" for by, number in crawl["exempt"].items() if number
+        ),
+    }
 
 
 def _meaning(line: JsonLine, *, is_dry_run: bool) -> JsonLine:

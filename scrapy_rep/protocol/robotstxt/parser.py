@@ -18,7 +18,6 @@ from scrapy_rep.protocol.robotstxt.groups import Group, Record, Segments, read_g
 from scrapy_rep.protocol.robotstxt.longest_match import EffectiveRules
 from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, is_robots_txt
 from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
-from scrapy_rep.protocol.robotstxt.syntax import Directive, is_product_token
 from scrapy_rep.protocol.words import VerdictReason, counted
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
@@ -132,7 +131,7 @@ class RobotsTxt:
         if crawler.delay == _NOT_READ:
             segments = Segments(self.octets)
             lines = segments.joined(segments.of(crawler.token, syntax.RULE_OR_DELAY_LINE))
-            values = set(syntax.values_of(syntax.RECORDS[Directive.CRAWL_DELAY], lines).split("\n"))
+            values = set(syntax.values_of(syntax.RECORDS[syntax.Directive.CRAWL_DELAY], lines).split("\n"))
             delays = map(syntax.seconds_of, values)
             crawler.delay = max([delay for delay in delays if delay is not None], default=None)
         return crawler.delay
@@ -162,7 +161,7 @@ class RobotsTxt:
     def sitemaps(self) -> tuple[str, ...]:
         """The URLs of the sitemaps as written, in the order of the file, without duplicates and without quotes or `<>`
         around them (2.2.4)."""
-        values = syntax.values_of(syntax.RECORDS[Directive.SITEMAP], syntax.searchable(self.octets))
+        values = syntax.values_of(syntax.RECORDS[syntax.Directive.SITEMAP], syntax.searchable(self.octets))
         addresses = [syntax.address_in(value) for value in values.encode("latin-1").split(b"\n")]
         return tuple(text_of(address) for address in dict.fromkeys(addresses) if address)
 
@@ -199,7 +198,7 @@ class RobotsTxt:
     def _prepare(self, key: str | tuple[str, ...]) -> _Crawler:
         tokens = (key,) if isinstance(key, str) else key
         for token in tokens:
-            if not is_product_token(token):
+            if not syntax.is_product_token(token):
                 raise ValueError(
                     f"{token!r} is not a product token: use the crawler's name alone, such as 'ExampleBot', or '*'"
                 )
