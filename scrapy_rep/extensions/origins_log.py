@@ -36,48 +36,56 @@ class OriginsLog(Extension):
         """The number of robots.txt files that a cache of the crawl has replayed."""
         self._oldest: float | None = None
         """The age in seconds of the oldest of these files that have a Date; None if none has."""
-        when_known = self._count_replay, self._count_origin, self._warn_of_long_file, self._log_no_rules
-        when_closed = self._log_kinds, self._log_replays, self._log_exempt, self._log_refused, self._log_if_all_refused
-        for signal, receivers in ((robots_known, when_known), (signals.spider_closed, when_closed)):
-            for receiver in receivers:
-                self._crawler.signals.connect(receiver, signal=signal)
+        self._crawler.signals.connect(self._robots_known, signal=robots_known)
+        self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     # When an attempt to find or fetch an origin's robots.txt has ended.
 
-    def _count_replay(self, info: OriginInfo, fetched: bool) -> None:
+    def _robots_known(self, info: OriginInfo, before: LastResult | None, result: LastResult, fetched: bool) -> None:
         if fetched and info.last.replayed and info.last.access is not AccessResult.UNREACHABLE:
-            self._replayed += 1
-            if info.last.caching.date is not None:
-                self._oldest = max(self._oldest or 0.0, info.policy.at - info.last.caching.date)
+            self._count_replay(info)
+        if before is None or (before.cause, before.stats) != (result.cause, result.stats):
+            for stat in before.stats if before is not None else ():  # an origin counts by its last result alone
+                self._stats.inc_value(stat, -1)
+            for stat in result.stats:
+                self._stats.inc_value(stat)
+            if TRUNCATED in result.stats and self._is_first("too long"):
+                self._warn_of_long_file(info)
+            if info.kind is OriginKind.WITHOUT_RULES:
+                self._log_no_rules(info)
 
-    def _count_origin(self, before: LastResult | None, result: LastResult) -> None:
-        """Count the origin by its last result alone."""
-        for stat in result.stats:
-            self._stats.inc_value(stat)
-        for stat in before.stats if before is not None else ():
-            self._stats.inc_value(stat, -1)
+    def _count_replay(self, info: OriginInfo) -> None:
+        self._replayed += 1
+        if info.last.caching.date is not None:
+            self._oldest = max(self._oldest or 0.0, info.policy.at - info.last.caching.date)
 
-    def _warn_of_long_file(self, info: OriginInfo, result: LastResult) -> None:
-        if TRUNCATED in result.stats and self._is_first("too long"):
-            self._log.warning(
-                "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
-                " they forbid may be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %(more)s reads ten times as much. The"
-                " stat rep/truncated counts such files",
-                {
-                    "url": info.address,
-                    "limit": f"{self._settings.body_limit:,}",
-                    "more": f"{min(10 * self._settings.body_limit, MAX_BODY):_}",
-                },
-            )
+    def _warn_of_long_file(self, info: OriginInfo) -> None:
+        self._log.warning(
+            "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
+            " they forbid may be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %(more)s reads ten times as much. The"
+            " stat rep/truncated counts such files",
+            {
+                "url": info.address,
+                "limit": f"{self._settings.body_limit:,}",
+                "more": f"{min(10 * self._settings.body_limit, MAX_BODY):_}",
+            },
+        )
 
-    def _log_no_rules(self, info: OriginInfo, before: LastResult | None) -> None:
-        if info.kind is OriginKind.WITHOUT_RULES and (before is None or before.cause != info.cause):
-            # Owners of such sites often mean the opposite.
-            is_shown = info.cause in {words.A_PAGE, *words.ACCESS_DENIED} and self._is_first(info.cause)
-            level, why = logging.INFO if is_shown else logging.DEBUG, printable(info.why_no_rules)
-            self._log.log(level, "%s: %s, so everything is allowed", info.address, why)
+    def _log_no_rules(self, info: OriginInfo) -> None:
+        # Owners of such sites often mean the opposite.
+        is_shown = info.cause in {words.A_PAGE, *words.ACCESS_DENIED} and self._is_first(info.cause)
+        level, why = logging.INFO if is_shown else logging.DEBUG, printable(info.why_no_rules)
+        self._log.log(level, "%s: %s, so everything is allowed", info.address, why)
 
     # At the end of the crawl.
+
+    def _closed(self, reason: str) -> None:
+        self._log_kinds()
+        self._log_replays()
+        self._log_exempt()
+        self._log_refused()
+        if reason == "finished" and not self._settings.dry_run:
+            self._log_if_all_refused()
 
     def _log_kinds(self) -> None:
         """Log a text for each kind of origin, such as `6 without rules (4 x HTTP 404, 2 x a page of HTML)`."""
@@ -117,12 +125,11 @@ class OriginsLog(Extension):
         if by:
             self._log.info("Most frequent reasons for refusal: %s. %s", refusals.largest(), refusals.advice)
 
-    def _log_if_all_refused(self, reason: str) -> None:
+    def _log_if_all_refused(self) -> None:
         """Log an ERROR if the crawl ends because all its start requests were refused."""
         refusals, refused = self._gate.refusals, self._gate.refusals.counts.total()
         pages = self._stats.get_value("response_received_count", 0) - self._stats.get_value(RESPONSES, 0)
-        is_end = reason == "finished" and not self._settings.dry_run
-        if is_end and pages <= 0 and 0 < refused >= self._gate.decided:
+        if pages <= 0 and 0 < refused >= self._gate.decided:
             self._log.error(
                 "Nothing was crawled: every start request was refused (%(refused)d). The first: %(why)s",
                 {"refused": refused, "why": explanation(next(iter(refusals.first.values())))},

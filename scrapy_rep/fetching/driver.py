@@ -148,7 +148,7 @@ class Driver:
         look_for_requests(self._crawler)  # the spider may be idle now
         with suppress(*CANCELLATIONS):
             await maybe_deferred_to_future(pause)
-        del self.in_pause[origin]
+        self.in_pause.pop(origin, None)
         return not self._is_closing
 
     async def _find(self, origin: Origin, step: Find) -> tuple[Found, LeaseClaim | None]:

@@ -149,7 +149,6 @@ def _follow(
 def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
     """Request the URL: at once through another proxy if one has failed, and up to `retries` times more."""
     answer = yield ask
-    seconds = answer.seconds
     left = RETRIES_WITHOUT_PROOF if answer.proves_nothing else 1  # retries of answers that are no proof
     while answer.access is AccessResult.UNREACHABLE:
         # A component may have dropped the request because of its proxy. But if the answer must be public, we may have
@@ -162,10 +161,10 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
         else:
             break
         # While the process was stopped or look-ups waited, nobody has waited for this site.
-        seconds = 0.0 if answer.proves_nothing else seconds + pause
+        waited = 0.0 if answer.proves_nothing else answer.seconds + pause
         answer = yield replace(ask, was_requested_before=True, reason=answer.reason, pause=pause)
-        seconds += answer.seconds
-    return answer if seconds == answer.seconds else replace(answer, seconds=seconds)
+        answer = replace(answer, seconds=waited + answer.seconds)
+    return answer
 
 
 # What answers mean.
