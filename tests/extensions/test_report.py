@@ -299,6 +299,7 @@ async def test_a_report_that_cannot_be_written_at_the_end_is_an_error_in_the_log
 # Limits.
 
 
+@pytest.mark.full_size
 def test_memory_does_not_grow_with_the_number_of_origins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "MAX_ORIGINS", 25)
     octets = []

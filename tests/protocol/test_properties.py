@@ -22,7 +22,7 @@ from scrapy_rep.user_agent import product_token
 
 # The same examples in every run: a failure on one machine is a failure on all.
 some = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-many = settings(some, max_examples=1_000)
+many = settings(some, max_examples=400)
 
 
 # A robots.txt, from its parts.

@@ -1,4 +1,4 @@
-"""Crawls in virtual time that keep every promise: the kept cases, and ten seeds. `simulate.py` runs more.
+"""Crawls in virtual time that keep every promise: the kept cases, and four seeds. `simulate.py` runs more.
 
 They run in processes of their own, because the clocks are replaced before Scrapy is imported.
 """
@@ -17,7 +17,7 @@ from doc_pages import blocks
 
 SIMULATE = Path(__file__).with_name("simulate.py")
 CASES = {path.stem: path for path in sorted(SIMULATE.with_name("cases").glob("*.json"))}
-SEEDS = range(10)
+SEEDS = range(4)
 
 
 @cache
@@ -42,11 +42,13 @@ def test_every_promise_is_kept(cases: list[str], number: int) -> None:
     assert counts.startswith(f"{number} cases, ")
 
 
+@pytest.mark.full_size
 def test_same_case_has_same_events() -> None:
     # `run` caches its results. With one more option, the case runs again.
     assert run("replay", "0") == run("replay", "0", "--jobs", "1")
 
 
+@pytest.mark.full_size
 def test_case_shrinks_to_what_breaks_the_promise(tmp_path: Path) -> None:
     """A fault makes three origins share the one-time token of their hub. `shrink` keeps the hub and one origin."""
     case = json.loads(CASES["one_time_token"].read_text())
