@@ -124,7 +124,6 @@ def test_white_space_and_comments_around_a_token(line: str, token: str) -> None:
     assert group.product_tokens == (token,)
 
 
-@pytest.mark.parametrize("character", sorted(WHITE_SPACE), ids=ascii)
 @pytest.mark.parametrize(
     "line",
     [
@@ -138,23 +137,31 @@ def test_white_space_and_comments_around_a_token(line: str, token: str) -> None:
         pytest.param("Disallow _/a", id="2.2-WS-before-the-value-without-a-colon"),
     ],
 )
-def test_white_space_beside_a_key_or_a_value_is_skipped(line: str, character: str) -> None:
+def test_white_space_beside_a_key_or_a_value_is_skipped(line: str) -> None:
+    assert [character for character in sorted(WHITE_SPACE) if not is_skipped(character, line)] == []
+
+
+def is_skipped(character: str, line: str) -> bool:
     text = f"#\n{character}User-agent{character}:{character}*{character}\n{line.replace('_', character)}"
     for body in (text.encode(), text.encode("utf-16")):
         robots = parse(body)
-        assert [(rule.line, rule.octets) for rule in robots.groups[0].rules] == [(3, b"/a")]
-        assert robots.groups[0].product_tokens == ("*",)
-        assert robots.ignored == ()
-        assert not allows(body, "/a")
+        (group,) = robots.groups
+        read = [(rule.line, rule.octets) for rule in group.rules], group.product_tokens, robots.ignored
+        if read != ([(3, b"/a")], ("*",), ()) or allows(body, "/a"):
+            return False
+    return True
 
 
-@pytest.mark.parametrize("character", sorted(WHITE_SPACE - {"\0"}), ids=ascii)
-def test_within_a_value_it_counts_like_other_octets(character: str) -> None:
+def test_within_a_value_it_counts_like_other_octets() -> None:
+    assert [character for character in sorted(WHITE_SPACE - {"\0"}) if not counts_within(character)] == []
+
+
+def counts_within(character: str) -> bool:
     text = f"User-agent: *\nDisallow: /a:{character}b{character}\nDisallow /c:{character}d\n"
     octets = character.encode()
-    assert [rule.octets for rule in parse(text).groups[0].rules] == [b"/a:" + octets + b"b", b"/c:" + octets + b"d"]
-    assert not allows(text, f"/a:{quote(character)}b")
-    assert allows(text, "/a:b")
+    read = [rule.octets for rule in parse(text).groups[0].rules]
+    is_forbidden = not allows(text, f"/a:{quote(character)}b") and allows(text, "/a:b")
+    return is_forbidden and read == [b"/a:" + octets + b"b", b"/c:" + octets + b"d"]
 
 
 @pytest.mark.parametrize("octets", NO_WHITE_SPACE)

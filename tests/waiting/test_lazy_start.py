@@ -76,17 +76,25 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-@pytest.mark.parametrize("urls", [of_many_sites, of_one_site, of_a_dead_site_and_others, of_a_site_with_a_delay])
+@pytest.mark.parametrize(
+    ("urls", "name"),
+    [
+        *((of_many_sites, name) for name in SETTINGS),
+        *((of_a_dead_site_and_others, name) for name in SETTINGS),
+        (of_one_site, "memory"),
+        (of_a_site_with_a_delay, "memory"),
+        (of_a_site_with_a_delay, "disk-strict"),
+    ],
+)
 @ensureDeferred
 async def test_a_lazy_start_is_not_read_ahead(
-    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, urls: Any, settings: dict[str, Any]
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, urls: Any, name: str
 ) -> None:
     # Fetches soon count as slow, so others may begin.
     monkeypatch.setattr(places, "SLOW_AFTER", 0.05)
     monkeypatch.chdir(tmp_path)  # the JOBDIR is in it
     requests = urls(web)
-    result = await crawl(*requests, spider=Lazy, settings={**FEW, **settings})
+    result = await crawl(*requests, spider=Lazy, settings={**FEW, **SETTINGS[name]})
     refused = len(result.refused)
     assert len(result.pages) + refused == len(requests)
     assert result.tracebacks == []

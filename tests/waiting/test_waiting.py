@@ -107,7 +107,7 @@ async def test_hosts_that_hang_take_no_connection_from_healthy_ones(web: Web, ha
 
 
 # The simulator has all orders with all queues.
-@pytest.mark.parametrize(("order", "queue"), zip(ORDERS, cycle(QUEUES), strict=False))
+@pytest.mark.parametrize(("order", "queue"), [*zip(ORDERS, cycle(QUEUES), strict=False)])
 @ensureDeferred
 async def test_dead_origins_do_not_stall_healthy_ones(web: Web, queue: str, order: str) -> None:
     dead, healthy = [web.robots(DEAD) for _ in range(20)], [web.robots(RULES) for _ in range(10)]
