@@ -23,7 +23,7 @@ from twisted.python.failure import Failure
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS, within
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError, is_mislabelled
-from scrapy_rep.fetching.headers import caching_of, location_of, retry_after
+from scrapy_rep.fetching.headers import caching_of, lines_of, location_of, retry_after
 from scrapy_rep.fetching.places import Connections
 from scrapy_rep.fetching.request import HAVE_TIMEOUTS, Cookies, RobotsTxtDownload, download_of, is_offline, new_download
 from scrapy_rep.log import logger_of
@@ -247,7 +247,7 @@ class Fetcher:
     ) -> Answer:
         """Return the answer that a response gives. `received`: the response before it was decoded."""
         status, headers, request = response.status, response.headers, download.request
-        sign = vendor_of_challenge(headers.getlist, response.body, status)
+        sign = vendor_of_challenge(lines_of(headers), response.body, status)
         access, _source = result_of(status, self._settings.status_policy, sign)
         needs_body, is_replayed = access is AccessResult.SUCCESS, "cached" in response.flags
         wrong = _what_is_wrong(response, received, download, needs_body=needs_body)

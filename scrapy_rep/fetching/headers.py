@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timezone
 from email.utils import parsedate_to_datetime, unquote
 from urllib.parse import urljoin, urlsplit
@@ -29,24 +29,25 @@ _ONE_SLASH = re.compile(rb"[^:]*:\s*[/\\]\s*[^/\\\s]")
 def caching_of(headers: Headers, user_agent: bytes | None = None) -> Caching:
     """Return the header fields that say how the response may be cached, to a request with this User-Agent. Never
     raises."""
+    lines = lines_of(headers)
     # All our requests for a robots.txt have the same Accept-Encoding.
-    varies = {name.strip(" \t").lower() for name in (field_text(headers, b"Vary") or "").split(",")}
+    varies = {name.strip(" \t").lower() for name in (field_text(lines(b"Vary")) or "").split(",")}
     varies -= {"", "accept-encoding"}
-    own = shortened((user_agent or b"*").decode("latin-1"))
-    directives = cache_control(field_text(headers, b"Cache-Control"))
-    expires = field_text(headers, b"Expires", first=True)
+    own = shortened((user_agent or b"*").decode("latin-1")) if varies == {"user-agent"} else "*"
+    directives = cache_control(field_text(lines(b"Cache-Control")))
+    expires = field_text(lines(b"Expires"), first=True)
     return Caching(
         # RFC 9111 4.2.1: without a number, the response counts as stale.
         max_age=delta_seconds(directives["max-age"]) or 0.0 if "max-age" in directives else None,
         # RFC 9111 5.3: "MUST interpret invalid date formats ... as representing a time in the past".
         expires=None if expires is None else http_date(expires) or 0.0,
-        date=http_date(field_text(headers, b"Date", first=True)),
-        age=delta_seconds(field_text(headers, b"Age", first=True)) or 0.0,
+        date=http_date(field_text(lines(b"Date"), first=True)),
+        age=delta_seconds(field_text(lines(b"Age"), first=True)) or 0.0,
         # A no-cache with field names is only about these fields (RFC 9111 5.2.2.4), which are not used again here.
         no_cache="no-cache" in directives and directives["no-cache"] is None,
         no_store="no-store" in directives,
         must_revalidate="must-revalidate" in directives,
-        only_for=(own if varies == {"user-agent"} else "*") if varies else "",
+        only_for=own if varies else "",
     )
 
 
@@ -80,16 +81,22 @@ def http_date(text: str | None) -> float | None:
         return None
 
 
-def field_text(headers: Headers, name: bytes, *, first: bool = False) -> str | None:
+def lines_of(headers: Headers) -> Callable[[bytes], Sequence[bytes]]:
+    """Return a function that returns the lines of a field, such as b"Retry-After". Most fields are missing, and
+    `Headers.getlist` takes ten calls to find that out."""
+    present = {*headers}
+    return lambda name: headers.getlist(name) if name in present else ()
+
+
+def field_text(lines: Sequence[bytes], *, first: bool = False) -> str | None:
     """Return the value of a header; None if it is missing. Several lines are joined (RFC 9110 5.3), unless `first`."""
-    lines = headers.getlist(name)
     return (lines[0] if first else b",".join(lines))[:MAX_OCTETS].decode("latin-1") if lines else None
 
 
 def retry_after(headers: Headers, now: float) -> float:
     """Return the seconds that Retry-After asks to wait from `now` on (RFC 9110 10.2.3), at most MAX_SECONDS; 0 without
     a readable field. `now`: seconds since the epoch."""
-    value = field_text(headers, b"Retry-After", first=True)
+    value = field_text(headers.getlist(b"Retry-After"), first=True)
     seconds = delta_seconds(value)
     if seconds is None:
         seconds = (http_date(value) or now) - now

@@ -19,12 +19,12 @@ DENIED = (401, 403)
 PAGES = (200, *DENIED)
 
 # Vendor, header field, the values of the field that show a challenge (empty: any value), statuses, source.
-BY_HEADER: Sequence[tuple[str, str, Collection[bytes], Container[int], str]] = (
-    ("Cloudflare", "cf-mitigated", {b"challenge"}, ANY, "developers.cloudflare.com: Detect a Challenge Page response"),
-    ("AWS WAF", "x-amzn-waf-action", {b"challenge", b"captcha"}, ANY, "docs.aws.amazon.com: CAPTCHA and Challenge"),
+BY_HEADER: Sequence[tuple[str, bytes, Collection[bytes], Container[int], str]] = (
+    ("Cloudflare", b"Cf-Mitigated", {b"challenge"}, ANY, "developers.cloudflare.com: Detect a Challenge Page response"),
+    ("AWS WAF", b"X-Amzn-Waf-Action", {b"challenge", b"captcha"}, ANY, "docs.aws.amazon.com: CAPTCHA and Challenge"),
     # The field's other value is `deny`. Vercel's documentation describes the challenge, but not this field.
-    ("Vercel", "x-vercel-mitigated", {b"challenge"}, ANY, "vercel.com/docs/vercel-firewall: Challenge"),
-    (WEB_BOT_AUTH, "accept-signature", (), DENIED, "draft-ietf-webbotauth-httpsig-protocol: Requesting a Signature"),
+    ("Vercel", b"X-Vercel-Mitigated", {b"challenge"}, ANY, "vercel.com/docs/vercel-firewall: Challenge"),
+    (WEB_BOT_AUTH, b"Accept-Signature", (), DENIED, "draft-ietf-webbotauth-httpsig-protocol: Requesting a Signature"),
 )
 
 # Vendor, octets near the beginning of a page of markup, statuses, source. The documentation of Imperva and DataDome
@@ -38,7 +38,7 @@ BY_PAGE: Sequence[tuple[str, bytes, Container[int], str]] = (
 VENDORS = tuple(vendor for vendor, *_ in (*BY_HEADER, *BY_PAGE))
 
 
-def vendor_of_challenge(lines_of: Callable[[str], Sequence[bytes]], page: bytes, status: int = 403) -> str:
+def vendor_of_challenge(lines_of: Callable[[bytes], Sequence[bytes]], page: bytes, status: int = 403) -> str:
     """Return the vendor of the challenge, if the answer is a challenge; else an empty text.
 
     `lines_of` returns the lines of a header field. `page` is the answer's body. `status` is its status; all rows count

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
+from scrapy.http import Headers
 
+from scrapy_rep.fetching.headers import lines_of
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.challenge import BY_HEADER, BY_PAGE, MAX_PAGE, VENDORS, vendor_of_challenge
 from scrapy_rep.protocol.origin import Origin
@@ -306,9 +308,11 @@ def test_a_policy_of_ones_own_has_rows_for_them() -> None:
     assert result_of(999, rows)[1] == ""
 
 
-def lines(*fields: tuple[str, str]) -> Callable[[str], list[bytes]]:
-    """The lines of a header field, as of Scrapy's `Headers.getlist`."""
-    return lambda name: [value.encode() for field, value in fields if field.lower() == name]
+def lines(*fields: tuple[str, str]) -> Callable[[bytes], Sequence[bytes]]:
+    headers = Headers()
+    for name, value in fields:
+        headers.appendlist(name, value)
+    return lines_of(headers)
 
 
 ANUBIS = b'<!doctype html><html><head><script id="anubis_challenge" type="application/json">{}</script></head></html>'
