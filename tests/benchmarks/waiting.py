@@ -2,10 +2,10 @@
 
     python tests/benchmarks/waiting.py [PART ...]
 
-Parts: `dead`, `handlers`, `outage`, `bodies`, `pages`; without an argument, all of them. Each crawl runs in a process
-of its own, with default settings except for the log and timeouts of 10 s. `bodies` sets timeouts of 5 s,
-REP_UNREACHABLE_WAIT and REP_FETCH_RETRIES to 0, and RETRY_ENABLED to False. Each origin has a download slot of its own,
-as different hosts have.
+Parts: `dead`, `limits`, `handlers`, `outage`, `bodies`, `pages`; without an argument, all of them. Each crawl runs in a
+process of its own, with default settings except for the log and timeouts of 10 s. `limits` also sets
+CONCURRENT_REQUESTS. `bodies` sets timeouts of 5 s, REP_UNREACHABLE_WAIT and REP_FETCH_RETRIES to 0, and RETRY_ENABLED
+to False. Each origin has a download slot of its own, as different hosts have.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 
+from benchmarks.numbered_origins import NumberedOrigins
 from crawling import ADDON, BUILTIN, CrawlSpider, SlotByOrigin
 from installed_scrapy import HANDLERS
 from scrapy import Request
@@ -134,6 +135,26 @@ def dead(web: Web) -> None:
         dead_row("dead first", f"1, {number:,} requests to it", [urls], web, none)
 
 
+def limits(web: Web) -> None:
+    """With Scrapy's default of CONCURRENT_REQUESTS, robots.txt files come on top of it; if it is set, they share it."""
+    print("\nSeconds until the pages of healthy sites were done: one page of each of 1,000, three of each of 200.\n")
+    row("CONCURRENT_REQUESTS", "1,000 sites", "built-in", "200 sites", "40 of the 200 never answer", "ratio")
+    row(*["---"] * 6)
+    dead = [web.site({"/robots.txt": answer(kind="hang")}) for _ in range(40)]
+    sites = [web.site({"/robots.txt": answer(RULES, delay=0.1), "*": answer("page", delay=0.1)}) for _ in range(200)]
+    none, some = ([site.url(f"/{n}") for n in range(PAGES) for site in all_] for all_ in (sites, sites[40:] + dead))
+    healthy = [site.url(f"/{n}") for n in range(PAGES) for site in sites[40:]]
+    choices: dict[str, dict[str, Any]] = {"its default, 16": {}, "set to 16": {"CONCURRENT_REQUESTS": 16}}
+    for name, settings in choices.items():
+        with NumberedOrigins(latency=0.1, keep_alive=True) as origins:
+            many = [origins.url(origins.pattern(), number) for number in range(1_000)]
+            times = [measure(who, many, many, **settings)["seconds"] for who in WHO]
+        for urls, awaited in ((none, none), (some, healthy)):
+            mixed = sorted(urls, key=hash_of)
+            times.append(measure("scrapy-rep", mixed, awaited, **settings)["seconds"])
+        row(name, *(f"{seconds:.1f}" for seconds in times), f"{times[3] / times[2]:.2f}")
+
+
 def dead_row(order: str, number: str, rotten: list[list[str]], web: Web, none: dict[str, float]) -> None:
     # Delays as on the internet.
     robots, page = answer(RULES, delay=0.05), answer("page", delay=0.1)
@@ -240,6 +261,7 @@ def pages(web: Web) -> None:
 
 PARTS: dict[str, Callable[[Web], None]] = {
     "dead": dead,
+    "limits": limits,
     "handlers": handlers,
     "outage": outage,
     "bodies": bodies,
