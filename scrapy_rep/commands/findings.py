@@ -77,7 +77,7 @@ class Finding:
 
     @property
     def judged_url(self) -> str:
-        """The URL that was judged: `https://HOST/` if the user wrote a host."""
+        """The URL that was judged: with a scheme (`with_scheme`) if the user wrote a host."""
         return with_scheme(self.url)
 
     @property

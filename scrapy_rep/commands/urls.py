@@ -84,5 +84,6 @@ def cure_of(url: str) -> str:
 
 
 def _guess(text: str) -> str:
-    """Return the text with a scheme: `http` for localhost and IPv4 addresses, which rarely have a certificate."""
-    return f"http{'' if re.match('(localhost|[0-9.]+)(:|/|$)', text) else 's'}://{text}"
+    """Return the text with a scheme: `http` for localhost and IPv4 addresses without the port 443, because they rarely
+    have a certificate."""
+    return f"http{'' if re.match('(?i:localhost|[0-9.]+)(:(?!443(/|$))|/|$)', text) else 's'}://{text}"

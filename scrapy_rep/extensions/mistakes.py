@@ -175,7 +175,7 @@ class InRequests(Extension):
             # A new list, because the gate walks through this one now.
             self._gate.after_download = [look for look in self._gate.after_download if look != self._look_at_page]
         self._look_at_meta(request)
-        # For a page from a cache or from another middleware, no request was sent.
+        # For a page from a cache or from another middleware, no request was sent. (But spiders may copy this key.)
         if PACE_META[0] in request.meta and "cached" not in response.flags:
             self._look_at_user_agent(request)
 

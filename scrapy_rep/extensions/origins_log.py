@@ -45,7 +45,7 @@ class OriginsLog(Extension):
         if fetched and info.last.replayed and info.last.access is not AccessResult.UNREACHABLE:
             self._count_replay(info)
         if before is None or (before.cause, before.stats) != (result.cause, result.stats):
-            for stat in before.stats if before is not None else ():  # an origin counts by its last result alone
+            for stat in before.stats if before is not None else ():  # only its last result counts
                 self._stats.inc_value(stat, -1)
             for stat in result.stats:
                 self._stats.inc_value(stat)

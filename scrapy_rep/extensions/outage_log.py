@@ -57,7 +57,7 @@ class OutageLog(Extension):
             return f"{refused}: it did not answer within REP_FETCH_TIMEOUT ({self._settings.fetch_timeout:g} s)"
         seconds = info.fetch_again_at - last.ended_at
         if info.last.status is not None and not last.is_of_proxy and seconds > wait > 0:
-            return f"{refused}: the next fetch begins in {seconds:,.0f} s, after REP_UNREACHABLE_WAIT ({wait:g} s)"
+            return f"{refused}: the next fetch begins in {seconds:,.0f} s, later than REP_UNREACHABLE_WAIT ({wait:g} s)"
         return f"{refused} (RFC 9309 2.3.1.4)"
 
     def _closed(self) -> None:

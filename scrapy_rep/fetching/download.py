@@ -120,7 +120,7 @@ class Fetcher:
         return answer, download.response
 
     def _ended(self, ask: Ask, began: float, download: RobotsTxtDownload) -> partial[Answer]:
-        """Return what makes an `Answer` to the request, which ends now."""
+        """Return a function that makes the `Answer` to the request, which has ended now."""
         began = began if download.sent_at is None else download.sent_at
         return partial(Answer, ask.url, ended_at=self._clock.now(), seconds=self._clock.monotonic() - began)
 
@@ -246,8 +246,8 @@ class Fetcher:
         self, ended: partial[Answer], response: Response, received: Response, download: RobotsTxtDownload
     ) -> Answer:
         """Return the answer that a response gives. `received`: the response before it was decoded."""
-        status, headers, request = response.status, response.headers, download.request
-        sign = vendor_of_challenge(lines_of(headers), response.body, status)
+        status, lines, request = response.status, lines_of(response.headers), download.request
+        sign = vendor_of_challenge(lines, response.body, status)
         access, _source = result_of(status, self._settings.status_policy, sign)
         needs_body, is_replayed = access is AccessResult.SUCCESS, "cached" in response.flags
         wrong = _what_is_wrong(response, received, download, needs_body=needs_body)
@@ -257,11 +257,11 @@ class Fetcher:
             message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
             self._log.info(message, printable(request.url))
         sent = response.request or request
-        caching = caching_of(headers, sent.headers.get(b"User-Agent"))
-        wait = 0.0 if needs_body else retry_after(headers, self._clock.now())
+        caching = caching_of(lines, sent.headers.get(b"User-Agent"))
+        wait = retry_after(lines, self._clock.now())
         if is_replayed:  # it may be old, so it is used for the least time
             caching, wait = Caching(no_store=True, date=caching.date), 0.0
-        location, malformed_location = location_of(response) if access is AccessResult.REDIRECT else (None, "")
+        location, malformed_location = location_of(response) if status in REDIRECT_STATUSES else (None, "")
         # The downloader sets this meta. Without it, no download handler got the request, or a copy of it.
         is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and PACE_META[0] not in request.meta
         proxy, address = _who_answered(response, sent)
@@ -293,7 +293,7 @@ def _proxy_of(request: Request) -> str:
 
 
 def _who_answered(response: Response, request: Request) -> tuple[str, str | None]:
-    """Return the proxy, and the address of the server: behind a proxy, it is not known."""
+    """Return the proxy, and the server's address (None behind a proxy)."""
     proxy, address = _proxy_of(request), response.ip_address
     return proxy, None if proxy or address is None else str(address)
 

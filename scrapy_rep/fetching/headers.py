@@ -26,10 +26,21 @@ MAX_SECONDS = 2**31  # RFC 9111 1.2.2: a larger number of seconds counts as this
 _ONE_SLASH = re.compile(rb"[^:]*:\s*[/\\]\s*[^/\\\s]")
 
 
-def caching_of(headers: Headers, user_agent: bytes | None = None) -> Caching:
+Lines = Callable[[bytes], Sequence[bytes]]
+"""Returns the lines of a header field (`lines_of`)."""
+
+
+def lines_of(headers: Headers) -> Lines:
+    """Return a function that returns the lines of a field. The field's name is as `Headers` writes it: b"Retry-After".
+
+    Most fields are missing, and `Headers.getlist` takes ten calls to find that out."""
+    present = {*headers}
+    return lambda name: headers.getlist(name) if name in present else ()
+
+
+def caching_of(lines: Lines, user_agent: bytes | None = None) -> Caching:
     """Return the header fields that say how the response may be cached, to a request with this User-Agent. Never
     raises."""
-    lines = lines_of(headers)
     # All our requests for a robots.txt have the same Accept-Encoding.
     varies = {name.strip(" \t").lower() for name in (field_text(lines(b"Vary")) or "").split(",")}
     varies -= {"", "accept-encoding"}
@@ -81,22 +92,15 @@ def http_date(text: str | None) -> float | None:
         return None
 
 
-def lines_of(headers: Headers) -> Callable[[bytes], Sequence[bytes]]:
-    """Return a function that returns the lines of a field, such as b"Retry-After". Most fields are missing, and
-    `Headers.getlist` takes ten calls to find that out."""
-    present = {*headers}
-    return lambda name: headers.getlist(name) if name in present else ()
-
-
 def field_text(lines: Sequence[bytes], *, first: bool = False) -> str | None:
     """Return the value of a header; None if it is missing. Several lines are joined (RFC 9110 5.3), unless `first`."""
     return (lines[0] if first else b",".join(lines))[:MAX_OCTETS].decode("latin-1") if lines else None
 
 
-def retry_after(headers: Headers, now: float) -> float:
+def retry_after(lines: Lines, now: float) -> float:
     """Return the seconds that Retry-After asks to wait from `now` on (RFC 9110 10.2.3), at most MAX_SECONDS; 0 without
     a readable field. `now`: seconds since the epoch."""
-    value = field_text(headers.getlist(b"Retry-After"), first=True)
+    value = field_text(lines(b"Retry-After"), first=True)
     seconds = delta_seconds(value)
     if seconds is None:
         seconds = (http_date(value) or now) - now

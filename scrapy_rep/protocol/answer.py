@@ -11,7 +11,7 @@ from scrapy_rep.protocol.words import AccessResult
 
 # The fields that entries keep, besides `reason`.
 _REMEMBERED = "url status access sign error timed_out replayed proxy dropped is_fault caching ended_at".split()
-_remembered = attrgetter(*_REMEMBERED)
+_values_remembered = attrgetter(*_REMEMBERED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Answer:
     @property
     def remembered(self) -> Answer:
         """The part of the answer that entries keep: its meaning, without the body and the details of the fetch."""
-        return Answer(**dict(zip(_REMEMBERED, _remembered(self), strict=True)), reason=shortened(self.reason))
+        return Answer(**dict(zip(_REMEMBERED, _values_remembered(self), strict=True)), reason=shortened(self.reason))
 
     @property
     def is_worth_a_retry(self) -> bool:

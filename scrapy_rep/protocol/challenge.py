@@ -18,7 +18,8 @@ DENIED = (401, 403)
 # Not 404: the vendor's script is also in the site's own pages.
 PAGES = (200, *DENIED)
 
-# Vendor, header field, the values of the field that show a challenge (empty: any value), statuses, source.
+# Vendor, header field (as Scrapy's `Headers` writes it), the values of the field that show a challenge (empty: any
+# value), statuses, source.
 BY_HEADER: Sequence[tuple[str, bytes, Collection[bytes], Container[int], str]] = (
     ("Cloudflare", b"Cf-Mitigated", {b"challenge"}, ANY, "developers.cloudflare.com: Detect a Challenge Page response"),
     ("AWS WAF", b"X-Amzn-Waf-Action", {b"challenge", b"captcha"}, ANY, "docs.aws.amazon.com: CAPTCHA and Challenge"),

@@ -181,9 +181,9 @@ def test_standard_input_and_standard_error_may_be_closed_if_they_are_not_needed(
 
 
 def test_a_missing_scheme_is_shown_with_its_cure(tmp_path: Path) -> None:
-    for url in ("example.com/a", "example.com:8443/a"):
+    for url in ("example.com/a", "example.com:8443/a", "192.0.2.1:443/a"):
         assert f"did you mean https://{url}?" in Ended(url, cwd=tmp_path).row("can't tell")
-    for url in ("localhost:8000/", "127.0.0.1/a"):
+    for url in ("localhost:8000/", "LOCALHOST/", "127.0.0.1/a", "192.0.2.1:4430/"):
         assert f"did you mean http://{url}?" in Ended(url, cwd=tmp_path).row("can't tell")
     for url in ("no host", "mailto:a@b.example", "a@b.example"):
         assert "did you mean" not in Ended(url, cwd=tmp_path).row("can't tell")

@@ -138,6 +138,16 @@ async def test_every_end_of_a_fetch_is_an_answer(web: Web, route: Any, query: st
 
 
 @ensureDeferred
+async def test_fields_whose_meaning_the_body_or_a_challenge_decides_later_are_read(web: Web) -> None:
+    page = web.robots(answer("<!doctype html><p>Maintenance</p>", headers={"Retry-After": "1800"}))
+    end, _ = await fetched(page.robots_url)
+    assert end.retry_after == 1800.0
+    challenge = web.robots(answer(status=302, headers={"Location": "/challenge", "cf-mitigated": "challenge"}))
+    end, _ = await fetched(challenge.robots_url)
+    assert (end.sign, end.location) == ("Cloudflare", f"{challenge.origin}/challenge")
+
+
+@ensureDeferred
 async def test_a_cancelled_fetch(web: Web) -> None:
     end, steps = await fetched(web.robots(answer(kind="hang")).robots_url, cancel_after=0.1)
     assert isinstance(end, (CancelledError, asyncio.CancelledError))

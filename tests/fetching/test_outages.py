@@ -109,7 +109,7 @@ async def test_the_log_says_what_waits_and_what_was_refused(web: Web) -> None:
     assert long.messages(logger="scrapy_rep")[-1] == summary
     busy = web.robots(answer(status=503, headers={"Retry-After": "1800"}))
     in_vain, _ = await outage(busy)
-    in_half_an_hour = f"the next fetch begins in 1,800 s, after REP_UNREACHABLE_WAIT ({LONGEST:.0f} s)"
+    in_half_an_hour = f"the next fetch begins in 1,800 s, later than REP_UNREACHABLE_WAIT ({LONGEST:.0f} s)"
     at_once = f"{busy.robots_url}: HTTP 503. Requests to this site are refused: {in_half_an_hour}"
     assert in_vain.messages(logger="scrapy_rep")[0] == at_once
 

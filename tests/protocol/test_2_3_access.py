@@ -370,6 +370,7 @@ def test_the_statuses_with_which_a_sign_shows_a_challenge(
 def test_every_row_of_challenges_has_its_source() -> None:
     assert len(set(VENDORS)) == len(VENDORS)
     assert all(row[-1] for row in (*BY_HEADER, *BY_PAGE))
+    assert all(field == field.title() for _, field, *_ in BY_HEADER), "Scrapy's `Headers` writes names so"
     assert {"", MARKUP, OFFLINE, *VENDORS} == SIGNS
 
 

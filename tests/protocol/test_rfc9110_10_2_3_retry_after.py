@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from scrapy.http import Headers
 
-from scrapy_rep.fetching.headers import MAX_SECONDS, retry_after
+from scrapy_rep.fetching.headers import MAX_SECONDS, lines_of, retry_after
 
 NOW = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT
 
@@ -46,12 +46,12 @@ def timezone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_retry_after(value: str, seconds: float) -> None:
-    assert retry_after(Headers({"Retry-After": value.encode("latin-1")}), NOW) == seconds
+    assert retry_after(lines_of(Headers({"Retry-After": value.encode("latin-1")})), NOW) == seconds
 
 
 def test_there_is_none() -> None:
-    assert retry_after(Headers(), NOW) == 0.0
+    assert retry_after(lines_of(Headers()), NOW) == 0.0
 
 
 def test_the_first_of_several_lines_counts() -> None:
-    assert retry_after(Headers({"Retry-After": ["5", "7"]}), NOW) == 5.0
+    assert retry_after(lines_of(Headers({"Retry-After": ["5", "7"]})), NOW) == 5.0

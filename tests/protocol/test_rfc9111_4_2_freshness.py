@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy.http import Headers
 
-from scrapy_rep.fetching.headers import cache_control, caching_of, delta_seconds, http_date
+from scrapy_rep.fetching.headers import cache_control, caching_of, delta_seconds, http_date, lines_of
 from scrapy_rep.protocol.freshness import (
     MAX_LIFETIME,
     Caching,
@@ -30,7 +30,7 @@ def headers(*fields: tuple[str, str]) -> Headers:
 
 
 def fresh_for(*fields: tuple[str, str], least: float = 0.0) -> float:
-    return fresh_until(caching_of(headers(*fields)), NOW, least) - NOW
+    return fresh_until(caching_of(lines_of(headers(*fields))), NOW, least) - NOW
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_the_last_tenth_is_for_refreshing() -> None:
     ],
 )
 def test_4_2_4_what_may_be_stale_and_what_may_be_stored(said: str, stale: bool, store: bool) -> None:
-    result = caching_of(headers(("Cache-Control", said)))
+    result = caching_of(lines_of(headers(("Cache-Control", said))))
     assert (not (result.no_cache or result.must_revalidate), not result.no_store) == (stale, store)
 
 
@@ -166,7 +166,7 @@ def test_a_text_that_is_no_date_is_read_as_none(date: str) -> None:
 
 @given(st.dictionaries(st.sampled_from(["Cache-Control", "Expires", "Date", "Age"]), st.binary(max_size=200)))
 def test_reading_never_raises(fields: dict[str, bytes]) -> None:
-    until = fresh_until(caching_of(Headers(fields)), NOW, HOUR)
+    until = fresh_until(caching_of(lines_of(Headers(fields))), NOW, HOUR)
     assert NOW + HOUR <= until <= NOW + DAY
 
 
