@@ -55,8 +55,9 @@ class SqliteStorage(Storage):
         self._is_set_up, db = False, None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # With isolation_level None, each statement is its own transaction.
-            db = self._db = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
+            # With isolation_level None, each statement is its own transaction. `scrapy shell` builds the storage in
+            # another thread than that of the event loop, which alone makes the calls.
+            db = self._db = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
             self._set_up(ATTEMPTS)
         except (OSError, sqlite3.Error) as exc:
             # If the file is damaged or locked, each call fails, and the crawl goes on without the store.

@@ -22,7 +22,9 @@ LOOP = 6
 
 
 def check(printed: str) -> bool:
-    """Return whether both crawlers have done something.
+    """Return whether both crawlers have done something, and have shared the files.
+
+    On a busy machine, a crawler may wait too long for the other's answer, and then fetches by itself.
 
     Both tables together have each page once. The crawlers share each robots.txt, with two exceptions:
 
@@ -38,7 +40,8 @@ def check(printed: str) -> bool:
         assert Counter(page for crawl in crawls for page in crawl[site][2].split()) == Counter(fetched.split())
         assert {page: by for crawl in crawls for page, by in crawl[site][3].items()} == refused
     by_both = [site for site in crawls[0] if all(crawl[site][0] not in {"", "shared"} for crawl in crawls)]
-    assert set(by_both) <= {"maze"}
+    if not set(by_both) <= {"maze"}:
+        return False
     asked = [int(number) for number in re.findall(r"(\d+) requests for robots.txt", printed)]
     alone = re.search(r"\n(\d+) requests for robots.txt", README.partition("<!-- example-output -->")[2])
     assert alone is not None
@@ -50,13 +53,13 @@ def check(printed: str) -> bool:
 def test_two_crawlers_fetch_each_page_once_and_share_robots_txt() -> None:
     command = [sys.executable, "-m", "example.fleet"]
     folder = ROOT / "example_project"
-    for _ in range(3):  # on a busy machine, one crawler may have done everything before the other has started
+    for _ in range(4):  # on a busy machine, one crawler may have done everything before the other has started
         run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=2 * MOST)
         assert "Traceback" not in run.stderr
         assert "REP_STORAGE" not in run.stderr, "each answer of Redis has come in time"
         if check(run.stdout):
             return
-    pytest.fail("each time, one crawler did everything")
+    pytest.fail("each time, one crawler did everything, or the crawlers shared too little")
 
 
 def test_the_command_in_the_docs() -> None:

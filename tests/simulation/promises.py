@@ -57,7 +57,9 @@ class Observations:
         is_proxied = any(exchange.proxy for exchange in simulation.exchanges)
         self.slow = self.rep.fetch_timeout if is_proxied else SLOW
         """Seconds after which a request for a robots.txt gives its place back."""
-        self.turns_at_a_time = self.limits[0] if is_proxied else self.fetches_at_a_time
+        # At most twice REP_FETCH_CONCURRENCY fetches have begun and are not slow; through a proxy, none counts as slow.
+        begun = 2 * self.rep.fetch_concurrency or self.limits[0]
+        self.turns_at_a_time = min(begun, self.limits[0]) if is_proxied else self.fetches_at_a_time
         fetched = [exchange for exchange in simulation.exchanges if exchange.is_robots]
         self.rounds = rounds_of(fetched, self.rep.fetch_retries, has_store=bool(self.store))
         self.stops = {run: at for at, run, *_ in simulation.of("closing", "killed")}

@@ -746,7 +746,7 @@ def test_the_text_of_an_enum_is_its_value() -> None:
 # Commands for whose end a person waits.
 
 
-QUICK = ["-s", "REP_FETCH_RETRIES=0", "-s", "TELNETCONSOLE_ENABLED=False"]
+QUICK = ["-s", "REP_FETCH_RETRIES=0", "-s", "TELNETCONSOLE_ENABLED=False", "-s", "REP_STORAGE=sqlite:robots.db"]
 
 
 @pytest.mark.parametrize(
@@ -773,6 +773,7 @@ def test_commands_for_whose_end_a_person_waits_do_not_wait_for_an_outage_to_end(
     done = run_python("-m", "scrapy", *command, *QUICK, *urls, cwd=tmp_path)
     assert f"{site.robots_url}: HTTP 503. Requests to this site are refused" in done.stderr
     assert re.search(rf"INFO: .* \({site.robots_url}: HTTP 503\): <GET ", done.stderr)
+    assert "the store cannot be used" not in done.stderr  # the shell builds it in another thread
     assert site.targets == ["/robots.txt"]
 
 
