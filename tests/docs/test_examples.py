@@ -50,7 +50,7 @@ def test_scripts_print_what_stands_below_them(script: Block, web: Web, tmp_path:
     # The site has the README's robots.txt. For the sample about sitemaps, it also names a sitemap.
     site = web.robots(marked("robots.txt"))
     if "Sitemap" in script.text:
-        page = f"<urlset><url><loc>{site.url('/news')}</loc></url></urlset>"
+        page = marked("sitemap.xml").replace(EXAMPLE, site.origin)
         robots = f"{marked('robots.txt')}\nSitemap: {site.url('/sitemap.xml')}\n"
         site.change("/robots.txt", answer(robots))
         site.change("/sitemap.xml", answer(page, headers={"Content-Type": "text/xml"}))
@@ -123,7 +123,7 @@ async def test_the_recipes(row: list[str], web: Web, request: pytest.FixtureRequ
     redis = request.getfixturevalue("redis_server").url if "redis:" in row[1] else ""
     site = web.robots(marked("robots.txt"))
     settings: dict[str, Any] = {}
-    exec(names(row[1])[0].replace(OWN, site.origin).replace("redis://host:port/0", redis), {}, settings)
+    exec(names(row[1])[0].replace(OWN, site.origin).replace("redis://localhost:6379/0", redis), {}, settings)
     result = await crawl(site.url("/"), site.url("/private/diary"), settings=settings)
     is_refused = not {"REP_DRY_RUN", "REP_EXEMPT", "USER_AGENT", "ROBOTSTXT_OBEY"} & set(settings)
     assert list(result.refused) == [site.url("/private/diary")] * is_refused
