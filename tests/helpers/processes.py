@@ -197,7 +197,7 @@ class Ended:
     @property
     def complaints(self) -> list[str]:
         """Lines of the log that no crawl should have. `Nothing was crawled` is an ERROR, but no fault."""
-        lines = self._lines("Traceback", "Unhandled", "ERROR", "CRITICAL", "never awaited", "was destroyed")
+        lines = self._lines("Traceback", "Unhandled", " ERROR: ", " CRITICAL: ", "never awaited", "was destroyed")
         return [line for line in lines if "Nothing was crawled: " not in line]
 
     def _lines(self, *signs: str) -> list[str]:
