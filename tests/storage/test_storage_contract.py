@@ -189,9 +189,9 @@ async def test_a_file_that_another_writes_to_holds_the_event_loop_up_for_a_momen
     timeouts: list[float] = []
     connect = sqlite3.connect
 
-    def noted(path: Path, *, timeout: float, isolation_level: None) -> sqlite3.Connection:
+    def noted(path: Path, *, timeout: float, **more: Any) -> sqlite3.Connection:
         timeouts.append(timeout)
-        return connect(path, timeout=timeout, isolation_level=isolation_level)
+        return connect(path, timeout=timeout, **more)
 
     monkeypatch.setattr(sqlite3, "connect", noted)
     storage = store_of(REP_STORAGE=f"sqlite://{tmp_path}/robots.db")
