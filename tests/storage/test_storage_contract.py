@@ -189,7 +189,7 @@ async def test_a_file_that_another_writes_to_holds_the_event_loop_up_for_a_momen
     timeouts: list[float] = []
     connect = sqlite3.connect
 
-    def noted(path: Path, *, timeout: float, **more: Any) -> sqlite3.Connection:
+    def noted(path: Path, *, timeout: float, **more: Any) -> Any:
         timeouts.append(timeout)
         return connect(path, timeout=timeout, **more)
 
