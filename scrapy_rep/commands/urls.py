@@ -71,7 +71,7 @@ def check_host(url: str) -> None:
 
 def with_scheme(text: str) -> str:
     """Return `https://HOST/` for a host alone, such as `example.com` (an IPv4 address: `http`); other text as it is."""
-    return f"{_guess(text)}/" if _HOST.fullmatch(text) and not os.path.isfile(text) else text
+    return f"{_with_usual_scheme(text)}/" if _HOST.fullmatch(text) and not os.path.isfile(text) else text
 
 
 def cure_of(url: str) -> str:
@@ -80,10 +80,10 @@ def cure_of(url: str) -> str:
         return f"; to read the URLs from this file, use --input {url}"
     if url.startswith("/"):
         return "; give a whole URL (only --file accepts a path)"
-    return f"; did you mean {_guess(url)}?" if _LIKE_A_HOST.match(url) else ""
+    return f"; did you mean {_with_usual_scheme(url)}?" if _LIKE_A_HOST.match(url) else ""
 
 
-def _guess(text: str) -> str:
+def _with_usual_scheme(text: str) -> str:
     """Return the text with a scheme: `http` for localhost and IPv4 addresses without the port 443, because they rarely
     have a certificate."""
     return f"http{'' if re.match('(?i:localhost|[0-9.]+)(:(?!443(/|$))|/|$)', text) else 's'}://{text}"
