@@ -34,7 +34,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_xdist_auto_num_workers() -> int:
     """The workers of `-n auto`: more than there are processors, because tests wait for most of their time."""
-    return 2 * (os.cpu_count() or 2)
+    return 3 * (os.cpu_count() or 2)
 
 
 @pytest.fixture(scope="session")

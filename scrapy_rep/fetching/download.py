@@ -7,7 +7,7 @@ download handler is cancelled, so it closes the connection.
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import partial
 from traceback import walk_tb
 from typing import Any
 
@@ -68,21 +68,22 @@ class Fetcher:
     def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         self._crawler = crawler
         self.connections = Connections(crawler, settings)
-        crawler.signals.connect(lambda: wrap_handlers(crawler, self._handle), signals.spider_opened, weak=False)
+        crawler.signals.connect(self._opened, signal=signals.spider_opened)
         self._settings = settings
         self._downloads = downloads
         self._clock = clock
         self._log = logger_of(crawler)
         self._offline = is_offline(crawler.settings)
+        self._can_cut = False
         self._in_handlers = 0
         """The number of our requests that a download handler has now."""
         self._count = crawler.stats.inc_value
         self._has_warned = False
         self._logged_errors: set[tuple[str, type[Exception]]] = set()
 
-    @cached_property
-    def _can_cut(self) -> bool:
-        return self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None
+    def _opened(self) -> None:
+        wrap_handlers(self._crawler, self._handle)
+        self._can_cut = self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None
 
     async def fetch(self, ask: Ask, trigger: Request, cookies: Cookies) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add

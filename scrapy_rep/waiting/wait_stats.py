@@ -86,6 +86,6 @@ class Waits:
             self._log.info("%s still waited for robots.txt when the crawl stopped", counted(waiting, "request"))
 
     def _opened(self) -> None:
-        timer = create_looping_call(self.log)
-        timer.start(EVERY, now=False)
-        self._crawler.signals.connect(timer.stop, signal=signals.spider_closed, weak=False)
+        self._timer = create_looping_call(self.log)
+        self._timer.start(EVERY, now=False)
+        self._crawler.signals.connect(self._timer.stop, signal=signals.spider_closed)
