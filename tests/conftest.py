@@ -13,6 +13,10 @@ from hypothesis import settings
 from redis_server import BINARY, MISSING, RedisServer
 from web import Web
 
+# The garbage collection would take a tenth of the time. `pytest_collection_finish` switches it on.
+gc.disable()
+gc.set_threshold(10_000)
+
 # No test fails because the machine is busy.
 settings.register_profile("no-deadline", deadline=None)
 settings.load_profile("no-deadline")
@@ -30,11 +34,12 @@ def pytest_collection_finish() -> None:
     """Keep the collected tests out of each later garbage collection: some tests call `gc.collect` again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:
     """The workers of `-n auto`: more than there are processors, because tests wait for most of their time."""
-    return 3 * (os.cpu_count() or 2)
+    return 2 * (os.cpu_count() or 2) + 2
 
 
 @pytest.fixture(scope="session")

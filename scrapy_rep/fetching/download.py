@@ -283,9 +283,8 @@ class Fetcher:
 
     def _made_up_by(self) -> str:
         """Return which middlewares may have answered in place of the site, in words that follow a status."""
-        middlewares = [each for each in downloader_middlewares(self._crawler) if hasattr(each, "process_request")]
-        names = [global_object_name(type(each)) for each in middlewares]
-        names = [name for name in names if not name.startswith(("scrapy.", "scrapy_rep."))]
+        types = [type(each) for each in downloader_middlewares(self._crawler) if hasattr(each, "process_request")]
+        names = [name for name in map(global_object_name, types) if not name.startswith(("scrapy.", "scrapy_rep."))]
         return f" from {' or '.join(names) or 'a middleware'} instead of a download handler"
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 import sys
-import unicodedata
 from collections.abc import Callable
 from urllib.parse import quote
 
@@ -30,12 +30,9 @@ NO_LINE_ENDS = [
     pytest.param("\u2028", id="2.2-NL-not-line-separator"),
     pytest.param("\u2029", id="2.2-NL-not-paragraph-separator"),
 ]
-# What is skipped beside a key or a value: white space of Unicode, controls, U+200B and U+FEFF.
-WHITE_SPACE = {
-    character
-    for character in map(chr, range(sys.maxunicode + 1))
-    if (character.isspace() or unicodedata.category(character) == "Cc") and character not in " \t\r\n"
-} | {"\u200b", "\ufeff"}
+# What is skipped beside a key or a value: white space of Unicode, controls (C0, DEL, C1), U+200B and U+FEFF.
+EVERY_CHARACTER = "".join(map(chr, range(sys.maxunicode + 1)))
+WHITE_SPACE = {*re.findall(r"[\s\0-\x1f\x7f-\x9f]", EVERY_CHARACTER), "\u200b", "\ufeff"} - {*" \t\r\n"}
 NO_WHITE_SPACE = [
     pytest.param("é".encode(), id="2.2-WS-not-a-letter"),
     pytest.param("\u2060".encode(), id="2.2-WS-not-a-word-joiner"),
