@@ -7,7 +7,7 @@ download handler is cancelled, so it closes the connection.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from traceback import walk_tb
 from typing import Any
 
@@ -74,7 +74,6 @@ class Fetcher:
         self._clock = clock
         self._log = logger_of(crawler)
         self._offline = is_offline(crawler.settings)
-        self._can_cut = False
         self._in_handlers = 0
         """The number of our requests that a download handler has now."""
         self._count = crawler.stats.inc_value
@@ -83,7 +82,10 @@ class Fetcher:
 
     def _opened(self) -> None:
         wrap_handlers(self._crawler, self._handle)
-        self._can_cut = self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None
+
+    @cached_property
+    def _can_cut(self) -> bool:
+        return self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None
 
     async def fetch(self, ask: Ask, trigger: Request, cookies: Cookies) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add
@@ -263,7 +265,7 @@ class Fetcher:
         if is_replayed:  # it may be old, so it is used for the least time
             caching, wait = Caching(no_store=True, date=caching.date), 0.0
         location, malformed_location = location_of(response) if status in REDIRECT_STATUSES else (None, "")
-        # The downloader sets this meta. Without it, no download handler got the request, or a copy of it.
+        # The downloader sets this meta. Without it, no download handler got the request or a copy.
         is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and PACE_META[0] not in request.meta
         proxy, address = _who_answered(response, sent)
         return ended(

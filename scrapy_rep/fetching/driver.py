@@ -206,9 +206,8 @@ class Driver:
         for hop, following in pairwise(hops):
             self._count(REDIRECTS)
             if hop.url.startswith("https:") and following.url.startswith("http:"):
-                self._log.debug(
-                    "robots.txt leads from https to http: %s -> %s", printable(hop.url), printable(following.url)
-                )
+                urls = printable(hop.url), printable(following.url)
+                self._log.debug("robots.txt leads from https to http: %s -> %s", *urls)
         info = OriginInfo(policy, pause)
         last_result, result = self.origins.note(origin, info)
         send(

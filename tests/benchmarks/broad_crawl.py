@@ -12,7 +12,7 @@
 - `calls`: how many functions are called for a site with one page, by cProfile. Unlike time, this hardly depends on what
   else the machine does.
 - `queued`: the CPU time of a site by the number of sites, up to N, that are in the queue. One page names them all. The
-  last column is scrapy-rep with a garbage collection after 10,000 new objects, not after Python's 700.
+  last column is scrapy-rep with `gc.set_threshold(10_000)`: Python then collects garbage less often.
 - `growth`: up to 100,000 origins.
 - `where`: which code uses the CPU time of an origin, with 1,000 origins and with N. It compares our middleware,
   Scrapy's own and a crawl without robots.txt.
@@ -59,7 +59,7 @@ def measure(settings: dict[str, Any], urls: Urls, *, on_a_page: bool = False, **
     """Run one crawl in a process, and return its figures.
 
     `on_a_page`: the first page links to all others; else they are start requests. `options`: also take `samples`, or
-    count `calls`, or use `gc.set_threshold(10_000)` (`rare_collection`).
+    count `calls`, or collect garbage less often (`rare_collection`).
     """
     run = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("measured_crawl.py"))],
@@ -151,7 +151,6 @@ def calls_table() -> None:
 
 
 def queued_table(pairs: int, most: int) -> None:
-    """The last column is scrapy-rep with `gc.set_threshold(10_000)`."""
     print("\n## CPU time of a site in ms, by the number of sites in the queue\n")
     head("sites", "scrapy-rep", "built-in", "ratio", "clock, s", "built-in's", "rare collection")
     crawls: list[tuple[dict[str, Any], bool]] = [(ADDON, False), (BUILTIN, False), (ADDON, True)]
@@ -162,9 +161,9 @@ def queued_table(pairs: int, most: int) -> None:
                 [measure(settings, urls, on_a_page=True, rare_collection=rare) for settings, rare in crawls]
                 for _ in range(pairs)
             ]
-            ours, theirs, rare = (1000 * median(each[who]["cpu"] for each in found) / number for who in range(3))
+            ours, theirs, rarely = (1000 * median(each[who]["cpu"] for each in found) / number for who in range(3))
             clocks = [f"{median(each[who]['seconds'] for each in found):.0f}" for who in (0, 1)]
-            row(f"{number:,}", f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", *clocks, f"{rare:.2f}")
+            row(f"{number:,}", f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", *clocks, f"{rarely:.2f}")
 
 
 def growth_table() -> None:

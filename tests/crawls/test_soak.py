@@ -81,7 +81,7 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-@pytest.mark.parametrize("origins", [40, *(pytest.param(n, marks=pytest.mark.full_size) for n in (200, 2_000))])
+@pytest.mark.parametrize("origins", [60, *(pytest.param(n, marks=pytest.mark.full_size) for n in (200, 2_000))])
 @pytest.mark.skipif(sys.platform != "linux", reason="counts open files in /proc")
 @ensureDeferred
 async def test_every_request_is_accounted_for(web: Web, monkeypatch: pytest.MonkeyPatch, origins: int) -> None:

@@ -1,4 +1,4 @@
-"""Crawls in virtual time that keep every promise: the kept cases, and two seeds. `simulate.py` runs more.
+"""Crawls in virtual time that keep every promise: the kept cases, and four seeds. `simulate.py` runs more.
 
 They run in processes of their own, because the clocks are replaced before Scrapy is imported.
 """
@@ -17,7 +17,7 @@ from doc_pages import blocks
 
 SIMULATE = Path(__file__).with_name("simulate.py")
 CASES = {path.stem: path for path in sorted(SIMULATE.with_name("cases").glob("*.json"))}
-SEEDS = range(2)
+SEEDS = range(4)
 
 
 @cache
