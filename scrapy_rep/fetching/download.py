@@ -129,16 +129,16 @@ class Fetcher:
 
     async def _handle(self, request: Request, call: Call) -> Response:
         """Make the call of a download handler when the request has a place, if it needs one."""
-        download, has_proxy = download_of(request), bool(request.meta.get("proxy"))
-        places = self.connections.places_for(is_robots_txt=download is not None, has_proxy=has_proxy)
+        download = download_of(request)
+        places = self.connections.places_for(request, is_robots_txt=download is not None)
         if places is None:
             return await call()
-        place, is_first, on_slow = Deferred[None](), False, None
+        place, on_slow = Deferred[None](), None
         if download is not None:
-            download.handling, is_first = place, download.is_first
-            if not has_proxy:
+            download.handling = place
+            if not request.meta.get("proxy"):
                 on_slow = partial(self._slow, download)
-        async with places.taken(place, request.priority, is_first=is_first, on_slow=on_slow):
+        async with places.taken(place, on_slow):
             return await (call() if download is None else self._limited(request, download, call))
 
     def _slow(self, download: RobotsTxtDownload) -> None:

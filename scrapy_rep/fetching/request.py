@@ -73,8 +73,6 @@ class RobotsTxtDownload:
     """The most octets of the body to receive (REP_BODY_LIMIT)."""
     origin: Origin | None
     """The origin whose robots.txt is fetched. It may redirect to another one."""
-    is_first: bool
-    """Whether this robots.txt was not requested before."""
     octets: int = 0
     """The octets of the body that were received so far."""
     may_have_waited: bool = False
@@ -160,10 +158,8 @@ def new_download(
     if not meta["zyte_api_automap"]:  # the API sets its own; a site may ban for another
         # An uncompressed body can be cut anywhere and still be read.
         headers[b"Accept-Encoding"] = b"identity"
-    # The priority decides which request gets the next place (`fetching.places`).
-    request = Request(url, NO_CALLBACK, headers=headers, meta=meta, priority=trigger.priority)
-    is_first = not ask.was_requested_before
-    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit, origin, is_first)
+    request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
+    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit, origin)
     return download
 
 

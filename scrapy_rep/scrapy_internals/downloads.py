@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
+from sys import maxsize
 from typing import Any
 
 from scrapy import signals
@@ -25,6 +26,12 @@ from scrapy_rep.scrapy_internals import warn_missing
 
 PACE_META = ("download_slot",)
 """The request meta that chooses with which requests a request shares limits and delays."""
+
+
+def limit_of_downloader(crawler: Crawler) -> int:
+    """Return how many requests Scrapy's downloader allows at a time now: CONCURRENT_REQUESTS, unless another component
+    has changed it during the crawl."""
+    return getattr(crawler.engine.downloader, "total_concurrency", 0) or maxsize  # 0 means no limit
 
 
 class UncountedDownloads:

@@ -84,6 +84,7 @@ class SchedulerDoor:
         self._max_waiting = settings.waiting_max
         """REP_WAITING_MAX. If it is 0, requests wait in the downloader."""
         self._connections = single_flight.connections
+        self._connections.is_from_scheduler = self.is_from_scheduler
         self._gate = gate
         self._single_flight = single_flight
         self._waits = waits
