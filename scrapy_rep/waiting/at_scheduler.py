@@ -177,8 +177,10 @@ class SchedulerDoor:
 
     def has_pending_requests(self) -> bool:
         """Whether the spider is not idle. Requests that wait between two rounds of an outage do not count: else a
-        spider that gets its next URLs when it is idle would get none for as long as they wait."""
-        is_busy = bool(self._here.ready) or not self._here.waiting.keys() <= self._single_flight.in_pause.keys()
+        spider that gets its URLs when it is idle would get none for as long as they wait. But REP_WAITING_MAX of them
+        do count: else it would get all its URLs meanwhile."""
+        is_pausing = self._here.waiting.keys() <= self._single_flight.in_pause.keys()
+        is_busy = bool(self._here.ready) or not is_pausing or len(self._here) >= self._max_waiting > 0
         return is_busy or self._next is not None or self._scheduler.has_pending_requests()
 
     def _keep_open(self) -> None:
