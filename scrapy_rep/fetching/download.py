@@ -36,7 +36,7 @@ from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.status_policy import OFFLINE, REDIRECT_STATUSES, result_of
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.scrapy_internals.downloads import PACE_META, Call, UncountedDownloads, wrap_handlers
+from scrapy_rep.scrapy_internals.downloads import Call, UncountedDownloads, was_sent, wrap_handlers
 from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
 from scrapy_rep.scrapy_internals.name_lookups import do_look_ups_wait
 from scrapy_rep.scrapy_internals.slots import remove_from_queue
@@ -74,14 +74,18 @@ class Fetcher:
         self._clock = clock
         self._log = logger_of(crawler)
         self._offline = is_offline(crawler.settings)
+        self._are_wrapped = False
+        """Whether `_handle` gets each call of a download handler."""
         self._in_handlers = 0
         """The number of our requests that a download handler has now."""
         self._count = crawler.stats.inc_value
         self._has_warned = False
+        self._has_own_proxies = False
+        """Whether the spider sets proxies. If not, a middleware sets them, also for requests for a robots.txt."""
         self._logged_errors: set[tuple[str, type[Exception]]] = set()
 
     def _opened(self) -> None:
-        wrap_handlers(self._crawler, self._handle)
+        self._are_wrapped = wrap_handlers(self._crawler, self._handle)
 
     @cached_property
     def _can_cut(self) -> bool:
@@ -95,7 +99,8 @@ class Fetcher:
         from the call.
         """
         count, began = self._count, self._clock.monotonic()
-        download = new_download(ask, trigger, self._crawler, self._settings, offline=self._offline)
+        self._has_own_proxies |= "proxy" in trigger.meta and not was_sent(trigger)
+        download = new_download(ask, trigger, self._crawler, self._settings, has_own_proxies=self._has_own_proxies)
         request = download.request
         cookies.add_to(request)
         if self._can_cut:
@@ -265,8 +270,8 @@ class Fetcher:
         if is_replayed:  # it may be old, so it is used for the least time
             caching, wait = Caching(no_store=True, date=caching.date), 0.0
         location, malformed_location = location_of(response) if status in REDIRECT_STATUSES else (None, "")
-        # The downloader sets this meta. Without it, no download handler got the request or a copy.
-        is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and PACE_META[0] not in request.meta
+        is_unsent = self._are_wrapped and not download.times_sent  # no download handler got the request or a copy
+        is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and is_unsent
         proxy, address = _who_answered(response, sent)
         return ended(
             status=status,

@@ -27,7 +27,7 @@ from scrapy_rep.meta import DONT_OBEY, ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import NO_SESSION
-from scrapy_rep.scrapy_internals.downloads import PACE_META
+from scrapy_rep.scrapy_internals.downloads import PACE_META, was_sent
 from scrapy_rep.settings import RepSettings
 
 # Keep Scrapy's middlewares and extensions from acting on the answer: scrapy-rep decides what an answer means.
@@ -49,15 +49,14 @@ HAVE_TIMEOUTS = {"http", "https"}
 # | what | why | for whom |
 # |---|---|---|
 # | `User-Agent` | the site may have other rules for another crawler | everybody |
-# | `proxy`, unless the environment gave it | the site may answer other addresses differently | the proxy |
-# | `Proxy-Authorization` | without it, the proxy answers 407 | the proxy |
-# | `_auth_proxy` | HttpProxyMiddleware removes the header before it for any other proxy | nobody |
+# | `proxy`, if the spider has set it | the site may answer other addresses differently | the proxy |
+# | `Proxy-Authorization`, with such a proxy | without it, the proxy answers 407 | the proxy |
+# | `_auth_proxy`, with such a proxy | HttpProxyMiddleware removes the header before it for any other proxy | nobody |
 # | `impersonate` | the site may answer other clients differently | everybody |
-# | PACE_META | a host that the robots.txt is redirected to has a pace of its own | the same host |
+# | PACE_META, if the spider has set it | a host that the robots.txt is redirected to has its own pace | the same host |
 # | `ftp_...` | the login of the FTP server | the same host |
-_COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
-_COPIED_META = ("proxy", "_auth_proxy", "impersonate")
-_COPIED_TO_SAME_HOST = (*PACE_META, "ftp_user", "ftp_password", "ftp_passive")
+_OF_PROXY = ("proxy", "_auth_proxy")
+_COPIED_TO_SAME_HOST = ("ftp_user", "ftp_password", "ftp_passive")
 MAX_TIMES_BODY_LIMIT = 8
 """A plugin that cannot cut a body refuses one that is longer than this many times REP_BODY_LIMIT."""
 # The parameters of scrapy-zyte-api that say from where to fetch, not what to fetch.
@@ -133,28 +132,28 @@ def is_offline(crawl: BaseSettings) -> bool:
 
 
 def new_download(
-    ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings, *, offline: bool
+    ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings, *, has_own_proxies: bool
 ) -> RobotsTxtDownload:
-    """Build the request, in the record of its download. `trigger`: the request that needs the robots.txt. `offline`: as
-    in `is_offline`."""
+    """Build the request, in the record of its download. `trigger`: the request that needs the robots.txt.
+    `has_own_proxies`: whether the spider sets proxies."""
     url, number = ask.url, next(_NUMBERS)
     origin, target = Origin.of(trigger.url), Origin.of(url)
     is_same_host = origin is not None and target is not None and origin.host == target.host
+    # The environment has a proxy for each scheme (`_scheme_proxy`), and for no host of `no_proxy`.
+    is_own = not trigger.meta.get("_scheme_proxy") and (has_own_proxies or not was_sent(trigger))
     meta: dict[str, Any] = {
         **_META,
-        **_copied(trigger.meta, _COPIED_META),
+        **_copied(trigger.meta, ("impersonate", *_OF_PROXY * is_own)),
         **_for_impersonate(settings, trigger, is_same_host=is_same_host),
         **_for_zyte_api(crawler.settings, trigger),
         ROBOTS_TXT_REQUEST: number,
         "download_timeout": settings.fetch_timeout,
     }
-    if ask.was_requested_before and not offline:
+    if ask.was_requested_before and not is_offline(crawler.settings):
         meta["dont_cache"] = True
-    if trigger.meta.get("_scheme_proxy"):  # the environment has a proxy for each scheme, and for no host of `no_proxy`
-        meta.pop("proxy", None)
     if is_same_host:
-        meta.update(_copied(trigger.meta, _COPIED_TO_SAME_HOST))
-    headers = _copied(trigger.headers, _COPIED_HEADERS)
+        meta.update(_copied(trigger.meta, _COPIED_TO_SAME_HOST + PACE_META * (not was_sent(trigger))))
+    headers = _copied(trigger.headers, [b"User-Agent", *[b"Proxy-Authorization"] * is_own])
     if not meta["zyte_api_automap"]:  # the API sets its own; a site may ban for another
         # An uncompressed body can be cut anywhere and still be read.
         headers[b"Accept-Encoding"] = b"identity"

@@ -26,6 +26,14 @@ from scrapy_rep.scrapy_internals import warn_missing
 
 PACE_META = ("download_slot",)
 """The request meta that chooses with which requests a request shares limits and delays."""
+# The meta of a request that was sent before. A redirect, a retry and `meta=response.meta` keep it, and with it what the
+# downloader and middlewares have set. They set that for our request themselves.
+_SENT = {"download_latency", "redirect_times", "retry_times"}
+
+
+def was_sent(request: Request) -> bool:
+    """Whether the request, or the one from which it has its meta, was sent before."""
+    return not _SENT.isdisjoint(request.meta)
 
 
 def limit_of_downloader(crawler: Crawler) -> int:
@@ -86,8 +94,9 @@ Call = Callable[[], Coroutine[Any, Any, Response]]
 """The call of a download handler."""
 
 
-def wrap_handlers(crawler: Crawler, wrap: Callable[[Request, Call], Coroutine[Any, Any, Response]]) -> None:
-    """Await `wrap(request, call)` in place of `call()`, when the request leaves the queue of its slot."""
+def wrap_handlers(crawler: Crawler, wrap: Callable[[Request, Call], Coroutine[Any, Any, Response]]) -> bool:
+    """Await `wrap(request, call)` in place of `call()`, when the request leaves the queue of its slot. Returns False if
+    that is impossible."""
     handlers: Any = getattr(crawler.engine.downloader, "handlers", None)
     download = getattr(handlers, "download_request_async", None)
     if download is None:
@@ -96,6 +105,7 @@ def wrap_handlers(crawler: Crawler, wrap: Callable[[Request, Call], Coroutine[An
         handlers.download_request_async = lambda request, *args, **kwargs: wrap(
             request, partial(download, request, *args, **kwargs)
         )
+    return download is not None
 
 
 _MODULE = "scrapy.core.downloader.handlers"
