@@ -114,7 +114,7 @@ class Driver:
         """
         now = self._clock.now
         steps = conversation(origin, before.entry if before is not None else None, now(), self._settings)
-        cookies = Cookies()
+        cookies = Cookies(origin)
         claim: LeaseClaim | None = None
         step = next(steps)
         result: Found | Answer | float

@@ -194,10 +194,11 @@ def _for_zyte_api(crawl: BaseSettings, trigger: Request) -> dict[str, Any]:
 
 
 class Cookies:
-    """The cookies that the origins along the redirects of one robots.txt have set. Each origin gets only its own. They
-    never mix with the cookies of the crawl."""
+    """The cookies that the origins along the redirects of one robots.txt have set. Each origin gets only its own. The
+    first one also gets those that others have set for it (`Domain`). They never mix with the cookies of the crawl."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: Origin) -> None:
+        self._first = first
         self._jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
 
     def add_to(self, request: Request) -> None:
@@ -209,4 +210,5 @@ class Cookies:
 
     def keep(self, response: Response, request: Request) -> None:
         if b"Set-Cookie" in response.headers:
-            self._jars[Origin.of(request.url)].extract_cookies(response, request)
+            for origin in {self._first, Origin.of(request.url)}:
+                self._jars[origin].extract_cookies(response, request)
