@@ -12,8 +12,9 @@ The gate decides, and the door waits: `waiting.at_scheduler.SchedulerDoor` keeps
    - The fetch failed: the old rules decide, if they may still be obeyed. Else nothing is allowed; after a long outage,
      everything (`protocol.lifecycle`). Usually a fetch has several rounds before requests are refused
      (`protocol.conversation`).
-4. If a page comes from another URL than the request's (a browser followed a redirect), the page waits for the policy of
-   that URL, if memory has none (`look_at_page`). Then the functions in `after_download` judge the page by it.
+4. If a page comes from another URL than the request's (a browser followed a redirect), the functions in
+   `after_download` judge the page by the policy of that URL (`look_at_page`). If memory has none, the page waits for
+   it, but only if one of them may drop or change the page by it (`waits_for_landings`).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Landing(NamedTuple):
     request: Request
     """The request that was made, with the URL of the page."""
     policy: RobotsPolicy | None
-    """The policy that applies to this URL; None if no robots.txt applies."""
+    """The policy that applies to this URL; None if none applies, or if it is not known (`waits_for_landings`)."""
 
 
 Judge = Callable[[Verdict, RobotsTxt | None, str, ProductTokens], Verdict]
@@ -83,6 +84,9 @@ class Gate:
         self.after_download: list[Callable[[Request, Response, Landing | None], None]] = []
         """Called with a request and its response, before the spider gets the response; not for our own requests for a
         robots.txt. A function may raise ForbiddenByRobots to drop the response."""
+        self.waits_for_landings = False
+        """Whether pages from other URLs wait until the policy of that URL is known. A function in `after_download` that
+        may drop or change a page by it sets this."""
         self.delayed_sites: Collection[str] = ()
         """The sites whose Crawl-delay is obeyed (`extensions.crawl_delay`). The door keeps their requests in the queue
         until the downloader has room."""
@@ -192,7 +196,7 @@ class Gate:
             self._single_flight.refresh(origin, request)
         return policy
 
-    async def wait_for_policy(self, request: Request) -> RobotsPolicy | None:
+    async def wait_for_policy(self, request: Request, *, goes_back: bool = False) -> RobotsPolicy | None:
         """Wait for the policy that applies to the request, and return it; None if no robots.txt applies. Fails
         as `SingleFlight.join` does."""
         applicable = self.applicable_origin(request)
@@ -200,7 +204,7 @@ class Gate:
             return None
         policy = self._peek_and_refresh(applicable, request)
         if policy is None:
-            policy = await maybe_deferred_to_future(self._single_flight.join(applicable, request))
+            policy = await maybe_deferred_to_future(self._single_flight.join(applicable, request, goes_back=goes_back))
         return policy
 
     def verdict_on(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
@@ -225,10 +229,12 @@ class Gate:
     # A page has come.
 
     def look_at_page(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        """The response; an awaitable of it, if it comes from another URL than the request's. Both ways may raise
-        ForbiddenByRobots. The awaitable raises IgnoreRequest if the crawl is over first."""
+        """The response; an awaitable of it, if it comes from another URL than the request's, and `waits_for_landings`.
+        Both ways may raise ForbiddenByRobots. The awaitable raises IgnoreRequest if the crawl is over first."""
         target = _where_it_ended(request, response)
-        return self._look_at_landing(target, request, response) if target else self._look(request, response, None)
+        if target and self.waits_for_landings:
+            return self._look_at_landing(target, request, response)
+        return self._look(request, response, Landing(target, self.peek(target)) if target else None)
 
     async def _look_at_landing(self, target: Request, request: Request, response: Response) -> Response:
         return self._look(request, response, Landing(target, await self.wait_for_policy(target)))

@@ -39,6 +39,7 @@ class PageUsage(Extension):
         self._gate.judges.append(self._purposes.judge)
         self._gate.before_download.append(self._before_fetch)
         self._gate.after_download.append(self._after_fetch)
+        self._gate.waits_for_landings = True
         self._crawler.signals.connect(self._forbidden, signal=request_forbidden)
         self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
