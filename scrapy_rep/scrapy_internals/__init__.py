@@ -20,7 +20,6 @@ COSTS: Mapping[str, str] = {
     "Downloader.slots": "REP_CRAWL_DELAY_MAX has no effect",
     "DownloaderAwarePriorityQueue._downloader_interface": "Requests to origins whose robots.txt is not known yet may"
     " leave the queue before other requests",
-    "ExecutionEngine._slot.close": "When the crawl stops, it waits for the robots.txt requests that are under way",
     "ExecutionEngine._slot.nextcall": "Requests that waited for a robots.txt go on up to five seconds late",
     "HttpxDownloadHandler._limits": "Pages may time out while hosts hang",
     "Slot.queue": "When the crawl stops, pages may wait behind a robots.txt request that was cancelled",

@@ -40,17 +40,14 @@ def call_when_closing(crawler: Crawler, closing: Callable[[], None]) -> None:
 
     `spider_closed` comes too late: Scrapy sends it after all downloads have ended, and some may wait for a robots.txt.
     """
-    slot = engine_slot(crawler)
-    close = getattr(slot, "close", None)
-    if close is None:
-        warn_missing(crawler, "ExecutionEngine._slot.close")
-        return
+    engine: Any = crawler.engine
+    close = engine.close_spider_async
 
-    def call_and_close(*args: Any, **kwargs: Any) -> Any:
+    async def call_and_close(**reason: Any) -> None:
         closing()
-        return close(*args, **kwargs)
+        await close(**reason)
 
-    slot.close = call_and_close
+    engine.close_spider_async = call_and_close
 
 
 @contextmanager
