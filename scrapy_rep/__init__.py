@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from .addon import Addon as Addon
     from .exceptions import ForbiddenByRobots as ForbiddenByRobots
     from .exceptions import RobotsUnreachable as RobotsUnreachable
-    from .fetching.decoding import RepDecodingMiddleware as RepDecodingMiddleware
     from .middleware import RepMiddleware as RepMiddleware
     from .protocol.robotstxt.parser import Ignored as Ignored
     from .protocol.robotstxt.parser import RobotsTxt as RobotsTxt
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 _NAMES = {
     ".addon": ["Addon"],
     ".exceptions": ["ForbiddenByRobots", "RobotsUnreachable"],
-    ".fetching.decoding": ["RepDecodingMiddleware"],
     ".middleware": ["RepMiddleware"],
     ".protocol.robotstxt.parser": ["Ignored", "RobotsTxt"],
     ".protocol.robotstxt.rules": ["Received", "Rule", "Verdict"],

@@ -7,22 +7,19 @@ from typing import Any
 
 from scrapy import signals
 from scrapy.crawler import Crawler
-from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 from scrapy.utils.python import global_object_name
 
 from scrapy_rep.extensions.mistakes import warn_of_none
-from scrapy_rep.fetching.decoding import RepDecodingMiddleware
 from scrapy_rep.log import wrong_start
 from scrapy_rep.middleware import ADDONS, RepMiddleware
 from scrapy_rep.scrapy_internals.engine_state import is_one_shot
 
 MIDDLEWARES = "DOWNLOADER_MIDDLEWARES"
-# The orders in Scrapy's default settings.
-ROBOTSTXT_ORDER, HTTPCOMPRESSION_ORDER = 100, 590
-COMPARED = (RobotsTxtMiddleware, HttpCompressionMiddleware, RepMiddleware, RepDecodingMiddleware)
+ROBOTSTXT_ORDER = 100  # in Scrapy's default settings
+COMPARED = (RobotsTxtMiddleware, RepMiddleware)
 CLASSES = {path: cls for cls in COMPARED for path in (global_object_name(cls), f"scrapy_rep.{cls.__name__}")}
 """Import path -> class. The modules of other middlewares are not imported, because Scrapy has not installed its reactor
 yet: a module with `from twisted.internet import reactor` at its top would install another one."""
@@ -57,25 +54,15 @@ class Addon:
 
 
 def _with_ours(listed: Mapping[Any, Any], orders: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return DOWNLOADER_MIDDLEWARES with RepMiddleware where Scrapy's own robots.txt middleware stands, and with
-    RepDecodingMiddleware next to the middleware that decompresses. `orders`: as `listed`, with classes for COMPARED."""
+    """Return DOWNLOADER_MIDDLEWARES with RepMiddleware where Scrapy's own robots.txt middleware stands. `orders`: as
+    `listed`, with classes for COMPARED."""
     order = orders.get(RobotsTxtMiddleware)
     # RepMiddleware comes first in the dict, because Scrapy's sort is stable. So it gets requests before the project's
     # own middlewares of the same order, like Scrapy's robots.txt middleware.
-    ours = {RepMiddleware: ROBOTSTXT_ORDER if order is None else order, RepDecodingMiddleware: _decoding_order(orders)}
+    ours = {} if RepMiddleware in orders else {RepMiddleware: ROBOTSTXT_ORDER if order is None else order}
     return {
-        **{cls: order for cls, order in ours.items() if cls not in orders},
+        **ours,
         **{name: order for name, order in listed.items() if CLASSES.get(name, name) is not RobotsTxtMiddleware},
         # A path, because before Scrapy 2.15, a class does not override the path in Scrapy's default list.
         global_object_name(RobotsTxtMiddleware): None,
     }
-
-
-def _decoding_order(orders: Mapping[Any, Any]) -> int:
-    """Return an order with which a middleware gets responses before every HttpCompressionMiddleware."""
-    orders = {HttpCompressionMiddleware: HTTPCOMPRESSION_ORDER, **orders}
-    if orders[HttpCompressionMiddleware] is None:  # a class that is derived from it may stand in its place
-        orders = {load_object(name): order for name, order in orders.items() if order is not None}
-    kinds = {cls: order for cls, order in orders.items() if isinstance(cls, type)}
-    decompressing = [order for cls, order in kinds.items() if issubclass(cls, HttpCompressionMiddleware)]
-    return max(filter(None, decompressing), default=HTTPCOMPRESSION_ORDER) + 5

@@ -12,7 +12,6 @@ from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.http import Response
@@ -20,7 +19,6 @@ from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 from scrapy.utils.python import global_object_name
 
 from scrapy_rep.extensions import Extension
-from scrapy_rep.fetching.decoding import RepDecodingMiddleware
 from scrapy_rep.gate import Landing
 from scrapy_rep.log import Logger, logger_of
 from scrapy_rep.meta import DONT_OBEY, ROBOTS_TXT_REQUEST, TOKENS_KEY, USAGE_KEY
@@ -92,18 +90,6 @@ def another_parser(crawler: Crawler, log: Logger) -> None:
         log.warning("ROBOTSTXT_PARSER (%s) is not used: scrapy-rep parses robots.txt itself; remove it", parser)
 
 
-def no_decoding(crawler: Crawler, log: Logger) -> None:
-    middlewares = downloader_middlewares(crawler)
-    # Responses pass the middlewares from the last to the first.
-    decompressing = [m for m in middlewares if isinstance(m, RepDecodingMiddleware | HttpCompressionMiddleware)]
-    if middlewares and not isinstance([None, *decompressing][-1], RepDecodingMiddleware):
-        log.warning(
-            "A compressed robots.txt is read without REP_BODY_LIMIT, and as whole even if it was cut off: use ADDONS,"
-            " or add 'scrapy_rep.RepDecodingMiddleware' to DOWNLOADER_MIDDLEWARES, with a higher order than that of"
-            " HttpCompressionMiddleware (595 by default)"
-        )
-
-
 def attributes_without_effect(crawler: Crawler, log: Logger) -> None:
     for name in (name for name in (*GUESSES, DONT_OBEY) if hasattr(crawler.spider, name)):
         log.warning("The spider's attribute %s has no effect; set ROBOTSTXT_OBEY in its custom_settings", name)
@@ -114,7 +100,6 @@ CHECKS = (
     another_robotstxt_middleware,
     no_purposes,
     another_parser,
-    no_decoding,
     attributes_without_effect,
 )
 

@@ -12,9 +12,9 @@ from importlib import import_module
 from io import BytesIO
 from typing import Any
 
-from scrapy.http import Request, Response
+from scrapy.http import Response
 
-from scrapy_rep.fetching.request import download_of
+from scrapy_rep.fetching.request import RobotsTxtDownload
 from scrapy_rep.protocol.challenge import MAX_PAGE
 from scrapy_rep.protocol.foreign_text import printable
 
@@ -52,30 +52,26 @@ class UndecodableBodyError(Exception):
     """The body cannot be decoded: it has an unknown coding or too many codings, or its compressed data are broken."""
 
 
-class RepDecodingMiddleware:
-    """Its order is above that of Scrapy's HttpCompressionMiddleware, so it gets responses first. Scrapy's middleware
-    drops a body that is too long, and reads a body that was cut off as a whole one."""
+def decoded_response(response: Response, download: RobotsTxtDownload) -> Response:
+    """Return the response without its Content-Encoding. Raises UndecodableBodyError.
 
-    def process_response(self, request: Request, response: Response) -> Response:
-        download = download_of(request)
-        if download is None:
-            return response
-        response.request = request
-        download.response = response
-        is_plain = b"Content-Encoding" not in response.headers and not response.body.startswith(GZIP_MAGIC)
-        if is_plain or download.is_stopped(response):
-            return response
-        codings = b",".join(response.headers.getlist(b"Content-Encoding"))
-        body = b""
-        if 200 <= response.status < 300:
-            body = decoded(response.body, codings, download.limit, is_cut=download.is_cut(response))
-        else:
-            # Such a body is never read as rules, but it may show a challenge.
-            with suppress(UndecodableBodyError):
-                body = decoded(response.body, codings, MAX_PAGE, is_cut=True)
-        headers = response.headers.copy()
-        headers.pop("Content-Encoding", None)
-        return response.replace(body=body, headers=headers)
+    This comes before all middlewares: Scrapy's HttpCompressionMiddleware drops a body that is too long, and reads a
+    body that was cut off as a whole one.
+    """
+    is_plain = b"Content-Encoding" not in response.headers and not response.body.startswith(GZIP_MAGIC)
+    if is_plain or download.is_stopped(response):
+        return response
+    codings = b",".join(response.headers.getlist(b"Content-Encoding"))
+    body = b""
+    if 200 <= response.status < 300:
+        body = decoded(response.body, codings, download.limit, is_cut=download.is_cut(response))
+    else:
+        # Such a body is never read as rules, but it may show a challenge.
+        with suppress(UndecodableBodyError):
+            body = decoded(response.body, codings, MAX_PAGE, is_cut=True)
+    headers = response.headers.copy()
+    headers.pop("Content-Encoding", None)
+    return response.replace(body=body, headers=headers)
 
 
 def decoded(body: bytes, content_encoding: bytes, limit: int, *, is_cut: bool = False) -> bytes:

@@ -7,7 +7,7 @@ download handler is cancelled, so it closes the connection.
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import partial
 from traceback import walk_tb
 from typing import Any
 
@@ -22,7 +22,7 @@ from twisted.python.failure import Failure
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS, within
-from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError, is_mislabelled
+from scrapy_rep.fetching.decoding import UndecodableBodyError, decoded_response, is_mislabelled
 from scrapy_rep.fetching.headers import caching_of, lines_of, location_of, retry_after
 from scrapy_rep.fetching.places import Connections
 from scrapy_rep.fetching.request import HAVE_TIMEOUTS, Cookies, RobotsTxtDownload, download_of, is_offline, new_download
@@ -87,10 +87,6 @@ class Fetcher:
     def _opened(self) -> None:
         self._are_wrapped = wrap_handlers(self._crawler, self._handle)
 
-    @cached_property
-    def _can_cut(self) -> bool:
-        return self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None
-
     async def fetch(self, ask: Ask, trigger: Request, cookies: Cookies) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add
         the cookies of the response to `cookies`. Raises CancelledError if it is cancelled.
@@ -103,9 +99,6 @@ class Fetcher:
         download = new_download(ask, trigger, self._crawler, self._settings, has_own_proxies=self._has_own_proxies)
         request = download.request
         cookies.add_to(request)
-        if self._can_cut:
-            # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
-            request.meta.update(download_maxsize=0, download_warnsize=0)
         try:
             with self._downloads.uncounted(request):
                 count(REQUESTS)
@@ -160,6 +153,8 @@ class Fetcher:
             raise IgnoreRequest(f"it has repeated the request {MAX_REPEATED} times")
         download.times_sent += 1
         download.response, download.octets = None, 0
+        # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
+        request.meta.update(download_maxsize=0, download_warnsize=0)
         if not self._in_handlers:
             self._crawler.signals.connect(self._received, signal=signals.bytes_received)
         self._in_handlers += 1
@@ -169,6 +164,8 @@ class Fetcher:
         download.sent_at, download.handling = self._clock.monotonic(), Deferred[Response]()
         try:
             download.response = await within(seconds, call(), late, download.handling)
+            download.response.request = request  # the archive needs it
+            return decoded_response(download.response, download)
         except CANCELLATIONS as exc:  # by the fetch or by the handler. Scrapy would never notice asyncio's
             raise ConnectionAbortedError("The download was cancelled") from exc
         except Exception as exc:
@@ -179,7 +176,6 @@ class Fetcher:
             self._in_handlers -= 1
             if not self._in_handlers:
                 self._crawler.signals.disconnect(self._received, signal=signals.bytes_received)
-        return download.response
 
     def _received(self, request: Request, data: bytes) -> None:
         download = download_of(request)
@@ -201,7 +197,8 @@ class Fetcher:
             if stopped is None:
                 raise
             # This response has passed no middleware.
-            return RepDecodingMiddleware().process_response(download.request, stopped)
+            download.response = stopped
+            return decoded_response(stopped, download)
 
     def _failure(self, ended: partial[Answer], exc: Exception, download: RobotsTxtDownload) -> Answer:
         """Return the answer for a request that has no response."""
