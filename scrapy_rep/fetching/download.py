@@ -33,6 +33,7 @@ from scrapy_rep.protocol.challenge import vendor_of_challenge
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.foreign_text import printable, shortened
 from scrapy_rep.protocol.freshness import Caching
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import OFFLINE, REDIRECT_STATUSES, result_of
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
@@ -51,8 +52,8 @@ MAX_PROXY = 100  # characters of a proxy in a reason
 MAX_CAUSE = 100  # characters of an exception in DROPPED, so that entries keep the whole text (MAX_TEXT)
 DROPPED = f"another middleware dropped the request (%s); let it pass requests with {ROBOTS_TXT_REQUEST!r} in their meta"
 
-# A response with one of these statuses counts even if another middleware drops it. Any other may mean that
-# the site has banned the proxy.
+# A response with one of these statuses counts even if another middleware drops it, and so does a 200 with rules. Any
+# other may mean that the site has banned the proxy.
 COUNTS_IF_DROPPED = REDIRECT_STATUSES | {404, 410}
 # The most times that a download handler gets one request. Some middlewares repeat it until the status is 200.
 MAX_REPEATED = 10
@@ -188,10 +189,13 @@ class Fetcher:
         try:
             return await self._crawler.engine.download_async(download.request)
         except IgnoreRequest:
-            received = download.response
-            if received is None or received.status not in COUNTS_IF_DROPPED:
+            if download.response is None:
                 raise
-            return received
+            dropped = decoded_response(download.response, download)
+            groups = RobotsTxt.parse(dropped.body).groups if dropped.status == 200 else ()
+            if dropped.status not in COUNTS_IF_DROPPED and not any(group.rules for group in groups):
+                raise
+            return dropped
         except StopDownload as exc:
             stopped: Response | None = getattr(exc, "response", None)
             if stopped is None:
