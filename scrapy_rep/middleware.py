@@ -26,6 +26,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.utils.misc import load_object
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import within
@@ -45,6 +46,7 @@ from scrapy_rep.waiting.in_downloader import InDownloader
 from scrapy_rep.waiting.wait_stats import Waits
 
 ADDONS = "{'scrapy_rep.Addon': 500}"
+IN_WRONG_SETTING = f"RepMiddleware belongs in no setting but DOWNLOADER_MIDDLEWARES; set ADDONS to {ADDONS}"
 
 
 class RepMiddleware:
@@ -79,8 +81,8 @@ class RepMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RepMiddleware:
-        if not crawler.settings.frozen:  # Scrapy builds middlewares after it has frozen the settings
-            raise wrong_start(crawler, f"{cls.__name__} is neither an add-on nor an extension; set ADDONS to {ADDONS}")
+        if cls in map(load_object, crawler.settings["ADDONS"]):
+            raise wrong_start(crawler, IN_WRONG_SETTING)
         try:
             return cls(crawler)
         except NotConfigured as exc:
@@ -137,8 +139,10 @@ class RepMiddleware:
 
     def _spider_opened(self, spider: Spider) -> None:
         try:
+            if self._crawler.get_downloader_middleware(type(self)) is not self:
+                raise ValueError(IN_WRONG_SETTING)  # noqa: TRY301
             self.gate.open(spider)
-        except ValueError as exc:  # an attribute of the spider has changed since `__init__`
+        except ValueError as exc:  # or an attribute of the spider has changed since `__init__`
             wrong_start(self._crawler, exc)
             # Scrapy only logs exceptions of this handler. The next signal is the first at which the crawl can be ended.
             self._crawler.signals.connect(self._stop, signal=signals.engine_started)
