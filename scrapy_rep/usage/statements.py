@@ -6,10 +6,12 @@ The sources are the IETF's drafts `vocab` and `attach` (draft-ietf-aipref-*), co
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
+from operator import itemgetter
 from typing import cast
 
 from scrapy_rep.protocol.foreign_text import MAX_RULE, printable, shortened, text_of
@@ -20,7 +22,7 @@ from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, matching_plac
 from scrapy_rep.protocol.robotstxt.syntax import Directive, is_product_token
 from scrapy_rep.usage import CONTENT_SIGNAL, CONTENT_USAGE, TDM_META, TDM_RESERVATION, USE_LEVELS, VOCABULARY
 
-# The most octets of statements in a file, or in a response's headers of one name. Reading a dictionary of
+# The most octets of statements for a crawler in a file, or in a response's headers of one name. Reading a dictionary of
 # structured fields takes a hundred times as long as reading a rule.
 MAX_READ = 16_384
 MAX_CACHED = 64  # files; each takes at most 0.5 MB in addition to its octets (tests/protocol/test_costs.py)
@@ -163,15 +165,12 @@ def statements_for(product_token: str | None, octets: bytes) -> tuple[tuple[Stat
     no other statement is between them. A statement before the first user-agent line is for all crawlers. Raises
     ImportError as `preferences_of` does.
     """
-    found = list(takewhile(lambda line: line[-1], _statement_lines(octets)))  # the lines that are read
-    own = set(Segments(octets).of(product_token, _RULE_OR_STATEMENT)) if found else set()
+    own = {BEFORE_ALL, *Segments(octets).of(product_token, _RULE_OR_STATEMENT)}
     statements = []
-    for line, segment, directive, path, stated, _is_read in found:
-        if segment not in own and segment != BEFORE_ALL:
-            continue
+    for line, segment, directive, path, stated, _is_read in takewhile(itemgetter(-1), _statement_lines(octets, own)):
         preferences, _fault = _preferences_and_fault(segment, directive, stated)
-        if preferences or segment in own:
-            token = product_token if segment in own else None
+        if preferences or segment != BEFORE_ALL:
+            token = product_token if segment != BEFORE_ALL else None
             statement = Statement(line, directive, path, shortened(text_of(stated)), preferences, token)
             statements.append((statement, patterns(path.decode("latin-1"))))
     return tuple(statements)
@@ -241,21 +240,26 @@ def _unknown_preferences(directive: str, stated: bytes) -> str:
     return printable(text_of(b"no known preference: " + b", ".join(unknown))) if unknown else ""
 
 
-def _statement_lines(octets: bytes) -> Iterator[tuple[int, int, str, bytes, bytes, bool]]:
-    """Yield the parts of each line with a statement, for any crawler.
+def _statement_lines(
+    octets: bytes, segments: Container[int] | None = None
+) -> Iterator[tuple[int, int, str, bytes, bytes, bool]]:
+    """Yield the parts of each line with a statement in these segments, of one crawler; None stands for all segments.
 
     They are the line number, the segment, the directive, the path, the preferences, and whether the line is read
     (MAX_READ). The path begins with `/` and ends at white space; it may be missing.
     """
     text = syntax.searchable(octets)
     starts = starts_of_segments(text)
-    line, counted_to, left = 0, 0, MAX_READ
+    line, counted_to, read = 0, 0, Counter[int | None]()
     for record in _STATEMENT.finditer(text):
-        left -= len(record[0])
+        segment = bisect(starts, record.start()) - 1
+        if segments is not None and segment not in segments:
+            continue
+        for_whom = segment if segments is None else None
+        read[for_whom] += len(record[0])
         line += text.count("\n", counted_to, record.start() + 1)
         counted_to = record.start() + 1
         value = record[2].partition("#")[0].rstrip(syntax.WHITE_SPACE).encode("latin-1")
         path = value.replace(b"\t", b" ").partition(b" ")[0] if value.startswith(b"/") else b""
         directive = CONTENT_USAGE if record[1] else CONTENT_SIGNAL
-        segment = bisect(starts, record.start()) - 1
-        yield line, segment, directive, path, value[len(path) :].strip(b" \t"), left >= 0
+        yield line, segment, directive, path, value[len(path) :].strip(b" \t"), read[for_whom] <= MAX_READ
