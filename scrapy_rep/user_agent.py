@@ -114,7 +114,7 @@ class UserAgent:
             if not self._configured and is_doubtful(token, header):
                 log.log(
                     level,
-                    "The product token %r is only the beginning of a name in the User-Agent %s. Write the crawler's"
+                    "The product token %r is only a part of a name in the User-Agent %s. Write the crawler's"
                     " name as one word of letters, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
                     token,
                     sent,
@@ -246,7 +246,8 @@ def product_token(user_agent: str) -> str | None:
 
 
 def is_doubtful(token: str, user_agent: str) -> bool:
-    """Whether the token seems to be only the beginning of a name in the header, such as `City` in `City Scrapers` and
-    `City! Scrapers`, or `C` in `C++Bot`."""
+    """Whether the token seems to be only a part of a name in the header, such as `City` in `City Scrapers` and
+    `City! Scrapers`, `C` in `C++Bot`, or `Crawler` in `Web Crawler`."""
     rest = rf"(?:[^A-Za-z0-9_.\s/,;:()<>\[\]|-]|\s+(?:&\s*)?(?!\+|v?[0-9]){_NAME})"
-    return re.search(rf"(?<![^\s,;()+]){re.escape(token)}{rest}", user_agent) is not None
+    name = rf"(?<![^\s,;()+]){re.escape(token)}{rest}|^\s*(?:{_WORD})\s+{re.escape(token)}"
+    return re.search(name, user_agent) is not None

@@ -346,4 +346,5 @@ def _in_words(exc: Exception) -> str:
     """Return the exception's type and message. An exception of Twisted may have several causes; the first counts."""
     failures = getattr(exc.__cause__, "reasons", None) or getattr(exc, "reasons", None)
     error = getattr(failures[0], "value", failures[0]) if failures else exc
-    return printable(f"{type(error).__name__}: {error}".rstrip(".: "))
+    name = type(exc if isinstance(error, str) else error).__name__  # a text: from Scrapy's handler for HTTP/2
+    return printable(f"{name}: {error}".rstrip(".: "))

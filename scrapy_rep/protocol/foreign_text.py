@@ -16,8 +16,8 @@ def text_of(octets: bytes) -> str:
         return octets.decode("latin-1")
 
 
-# The user name and password in a URL: `user:secret@` in `http://user:secret@host`.
-_USER_INFO = re.compile(r"(?<=[\w+.-]://)[^\s/?#]*@")
+# The user name and password in a URL: `user:secret@` in `http://user:secret@host`, also without `http://`.
+_USER_INFO = re.compile(r"(?<=[\w+.-]://)[^\s/?#]*@|(?<![^\s'\"(])(?!(?i:mailto):)[^\s/?#:@]{1,99}:[^\s/?#@]{1,99}@")
 
 
 def shortened(text: str, limit: int = MAX_TEXT) -> str:

@@ -138,8 +138,8 @@ _ANY_WS = f"{_WS}*+" if sys.version_info >= (3, 11) else f"{_WS}*"
 _TOKEN = rf"({IDENTIFIER}|\*(?=[\n#{WHITE_SPACE}]|\Z)|)"
 TOKEN = re.compile(_TOKEN)
 VALUE = "(.*)"
-# Between a key and its colon, all octets are skipped that are not printable ASCII.
-_COLON = "[^!-~\n]*+:" if sys.version_info >= (3, 11) else "[^!-~\n]*:"
+# Between a key and its colon, all octets are skipped that are not printable ASCII. The colon may be a full-width one.
+_COLON = "(?:[^!-~\n]*+:|[^!-~\n]*?\xef\xbc\x9a)" if sys.version_info >= (3, 11) else "[^!-~\n]*?(?::|\xef\xbc\x9a)"
 # A missing colon is accepted if the line has exactly two words and the first is a known key.
 _ONE_WORD = rf"{_WS}(?={_ANY_WS}[^\n#:{WHITE_SPACE}][^\n#{WHITE_SPACE}]*{_ANY_WS}(?:[\n#]|\Z))"
 
