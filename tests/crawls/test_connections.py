@@ -133,8 +133,8 @@ async def test_rep_fetch_concurrency_comes_on_top(
 @pytest.mark.parametrize("has_proxy", [True, False], ids=["proxy", "direct"])
 @ensureDeferred
 async def test_one_connection_suffices(web: Web, every_name_is_here: None, waiting_max: int, has_proxy: bool) -> None:
-    """Pages may wait in the downloader for their own robots.txt, and callbacks for other downloads."""
-    site = server(web, limit=1)
+    """Pages may wait in the downloader for their own robots.txt. Downloads of callbacks need no place."""
+    site = server(web)
     meta = {"proxy": site.origin} if has_proxy else {}
     port = "" if has_proxy else f":{site.port}"
 
@@ -149,7 +149,8 @@ async def test_one_connection_suffices(web: Web, every_name_is_here: None, waiti
     settings = {"CONCURRENT_REQUESTS": 1, "REP_WAITING_MAX": waiting_max}
     requests = [Request(f"{host}{port}/", meta=meta) for host in HOSTS[:6]]
     result = await crawl(*requests, spider=DownloadsMore, settings=settings)
-    assert_all_pages(result, site, number=6, limit=1)
+    assert_all_pages(result, site, number=6, limit=1 + 6)
+    assert most_at_once([each for each in site.requests if not each["target"].endswith("file")]) == 1
     assert result.ends == [200] * 6
 
 

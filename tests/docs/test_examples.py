@@ -17,7 +17,7 @@ from pytest_twisted import ensureDeferred
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from web import Site, Web, answer
 
-from scrapy_rep import RepDecodingMiddleware, RepMiddleware, VerdictReason
+from scrapy_rep import RepMiddleware, VerdictReason
 from scrapy_rep.protocol.words import REASON_WORDS
 
 SETTINGS = blocks("python", "settings")
@@ -143,8 +143,8 @@ def test_the_spider_of_the_readme_learns_why(web: Web, tmp_path: Path) -> None:
 async def test_by_hand_is_the_same_as_the_add_on(block: Block, web: Web) -> None:
     site = web.robots("")
     crawler = (await crawl_with(block, site, site.url("/"))).crawler
-    there = (crawler.get_downloader_middleware(m) for m in (RepMiddleware, RepDecodingMiddleware, RobotsTxtMiddleware))
-    assert [middleware is not None for middleware in there] == [True, True, False]
+    there = (crawler.get_downloader_middleware(m) for m in (RepMiddleware, RobotsTxtMiddleware))
+    assert [middleware is not None for middleware in there] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,6 @@ def test_the_limits_are_the_defaults() -> None:
         ("settings", "for 60 seconds in\nany case", "LEAST_LIFETIME = 60"),
         ("settings", "At least 512,000 (500 KiB)", "PARSING_LIMIT = 512_000"),
         ("settings", "At least 5 (RFC 9309 2.3.1.2)", "MAX_REDIRECTS = 5"),
-        ("settings", "Every eighth place goes to the page, retry or renewal", "OTHERS_EVERY = 8"),
         ("settings", "takes longer than half a\nsecond", "SLOW_AFTER = 0.5"),
         ("settings", "follows after one\nsecond", "RETRY_DELAY = 1"),
         ("storage", "over after ten seconds", "LEASE_SECONDS = 10"),

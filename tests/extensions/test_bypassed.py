@@ -12,6 +12,7 @@ from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Site, Web, answer, redirect
 
@@ -109,6 +110,50 @@ async def test_a_fragment_does_not_make_another_url(web: Web) -> None:
     result = await crawl(free, settings={"DOWNLOAD_HANDLERS": {"http": type("S", (Says,), {"url": site.url("/page")})}})
     assert len(result.pages) == 1
     assert "rep/bypassed" not in result.stats
+
+
+class ReleasesLater(CrawlSpider):
+    """Lets `held` answer when the spider has the page."""
+
+    web: Web
+    held: Site
+
+    def parse(self, response: Response, **more: Any) -> Any:
+        super().parse(response, **more)
+        assert "rep/bypassed" not in self.crawler.stats.get_stats()
+        call_later(0.2, self.web.release, self.held)
+
+
+@ensureDeferred
+async def test_a_page_that_is_only_counted_does_not_wait(web: Web) -> None:
+    other = web.site({"/robots.txt": answer(RULES, kind="hold"), "/private": SECRET})
+    site = leads_to(web, other)
+    spider = type("Releases", (ReleasesLater,), {"web": web, "held": other})
+    result = await crawl(site.url("/"), spider=spider, settings=HANDLER)
+    assert [page.text for page in result.pages.values()] == ["secret"]
+    assert result.stats["rep/bypassed"] == 1
+    assert len(other.robots_requests) == 1
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_a_crawl_that_closes_asks_no_more_for_pages_that_are_only_counted(web: Web) -> None:
+    other = web.site({"/robots.txt": answer(RULES), "/private": answer("secret", kind="hold")})
+    site = leads_to(web, other)
+
+    class Closes(CrawlSpider):
+        async def start(self) -> Any:
+            async for request in super().start():
+                yield request
+            while "/private" not in other.targets:
+                await sleep(0.05)
+            deferred_from_coro(self.crawler.engine.close_spider_async(reason="enough"))
+            await sleep(0.1)
+            web.release(other)
+
+    result = await crawl(site.url("/"), spider=Closes, settings=HANDLER)
+    assert len(result.pages) == 1
+    assert (other.robots_requests, result.tracebacks) == ([], [])
 
 
 @ensureDeferred

@@ -387,6 +387,25 @@ async def test_a_cookie_of_a_redirect_is_sent_in_the_same_chain_only(web: Web) -
 
 
 @ensureDeferred
+async def test_the_first_origin_gets_a_cookie_that_another_one_has_set_for_it(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that asks for consent, on another host, sets it and leads back."""
+    shop, consent = "http://www.shop.test", "http://consent.shop.test"
+    back = redirect(f"{shop}/robots.txt", 302, {"Set-Cookie": "seen=1; Domain=shop.test"})
+    back["headers"] += [("Set-Cookie", "own=1")]
+    routes: dict[str, Any] = {
+        f"{shop}/robots.txt": [redirect(f"{consent}/"), answer(DISALLOW_ALL)],
+        f"{consent}/": back,
+    }
+    proxy = web.site(routes)
+    monkeypatch.setenv("http_proxy", proxy.origin)
+    result = await crawl(f"{shop}/")
+    assert [request["headers"].get("Cookie") for request in proxy.requests] == [None, None, "seen=1"]
+    assert len(result.refused) == 1
+
+
+@ensureDeferred
 async def test_cookies_of_a_redirecting_origin_do_not_reach_another(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """With so many cookies, the other server would answer 400, which allows everything."""
     attacker, victim = "http://a.shared.test", "http://b.shared.test"

@@ -29,12 +29,15 @@ from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.request import Cookies
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask
+from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 
 RULES = "user-agent: *\ndisallow: /private\n"
+
+ANY = Origin("http", "any.example", None)
 
 
 class Faulty:
@@ -86,7 +89,7 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
             fetcher = Fetcher(
                 self.crawler, RepSettings.read(self.crawler.settings), under_way, Clock(time, monotonic, sleep)
             )
-            fetching = deferred_from_coro(fetcher.fetch(Ask(url), Request(url), Cookies()))
+            fetching = deferred_from_coro(fetcher.fetch(Ask(url), Request(url), Cookies(ANY)))
             if cancel_after is not None:
                 await sleep(cancel_after)
                 fetching.cancel()
@@ -164,7 +167,7 @@ async def test_after_a_cancelled_fetch_the_crawl_hears_of_no_octets_of_pages(web
             settings, clock = RepSettings.read(self.crawler.settings), Clock(time, monotonic, sleep)
             fetcher = Fetcher(self.crawler, settings, under_way, clock)
             request = Request(site.url("/"))
-            fetching = deferred_from_coro(fetcher.fetch(Ask(site.robots_url), request, Cookies()))
+            fetching = deferred_from_coro(fetcher.fetch(Ask(site.robots_url), request, Cookies(ANY)))
             fetching.addErrback(lambda _failure: None)
             for moment in (0.1, 0.1):
                 await sleep(moment)

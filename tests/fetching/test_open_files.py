@@ -21,12 +21,11 @@ async def test_slow_fetches_leave_files_for_pages(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (files, files))
     monkeypatch.delitem(sys.modules, "twisted.internet.selectreactor", raising=False)
     monkeypatch.setattr(places, "SLOW_AFTER", 0.01)
-    of_fetches, under_way, held = places.Places(64), 0, AsyncExitStack()
+    of_fetches, under_way, held = places.Places(lambda: 64), 0, AsyncExitStack()
 
     async def fetch() -> None:
         nonlocal under_way
-        taken = of_fetches.taken(Deferred(), 0, is_first=True, on_slow=lambda: None)
-        await held.enter_async_context(taken)  # and it never ends
+        await held.enter_async_context(of_fetches.taken(Deferred(), lambda: None))  # and it never ends
         under_way += 1
 
     fetches = [deferred_from_coro(fetch()) for _ in range(300)]

@@ -12,7 +12,7 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.utils.asyncio import CallLaterResult
 from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from web import RULES, Web, answer
 
@@ -132,17 +132,16 @@ class StandingPlaces(Places):
         self.kept.append(self)
         self.begun: list[str] = []
         self.held = AsyncExitStack()  # no request ends
-        super().__init__(number)
+        super().__init__(lambda: number)
 
-    def ask(self, *names: str, priority: int = 0, is_first: bool = True) -> list[Deferred[None]]:
+    def ask(self, *names: str) -> list[Deferred[None]]:
         asked = [Deferred[None]() for _ in names]
         for name, place in zip(names, asked, strict=True):
-            deferred_from_coro(self._ask(name, place, priority, is_first)).addErrback(lambda _failure: None)
+            deferred_from_coro(self._ask(name, place)).addErrback(lambda _failure: None)
         return asked
 
-    async def _ask(self, name: str, place: Deferred[None], priority: int, is_first: bool) -> None:
-        taken = self.taken(place, priority, is_first=is_first, on_slow=lambda: None)
-        await self.held.enter_async_context(taken)
+    async def _ask(self, name: str, place: Deferred[None]) -> None:
+        await self.held.enter_async_context(self.taken(place, lambda: None))
         self.begun.append(name)
 
     async def pass_time(self, seconds: float) -> None:
@@ -171,33 +170,6 @@ async def test_first_come_first_served() -> None:
 
 
 @deferred_f_from_coro_f
-async def test_the_priority_of_the_request_comes_before_its_arrival() -> None:
-    places = StandingPlaces(1)
-    places.ask("first")
-    places.ask("low", priority=-1)
-    places.ask("a", "b")
-    places.ask("high", priority=10)
-    for _ in range(5):
-        await places.pass_time(0.5)
-    assert places.begun == ["first", "high", "a", "b", "low"]
-
-
-@deferred_f_from_coro_f
-async def test_no_place_stays_in_the_line_when_it_is_given_or_cancelled() -> None:
-    places = StandingPlaces(1)
-    places.ask("first", *(f"high{n}" for n in range(20)), priority=10)
-    places.ask("retry", is_first=False)
-    for _ in range(9):
-        await places.pass_time(0.5)
-    assert "retry" in places.begun
-    assert len(places._line) == 22 - len(places.begun)
-    (cancelled,) = places.ask("cancelled")
-    cancelled.cancel()
-    await places.pass_time(0.0)
-    assert len(places._line) == 22 - len(places.begun)
-
-
-@deferred_f_from_coro_f
 async def test_later_origins_do_not_delay_earlier_ones() -> None:
     places = StandingPlaces(2)
     places.ask(*(f"early{n}" for n in range(10)))
@@ -216,52 +188,6 @@ async def test_a_request_is_slow_after_half_a_second() -> None:
     assert places.begun == [*"ab"]
     await places.pass_time(0.01)
     assert places.begun == [*"abcd"]
-
-
-@pytest.mark.parametrize("limit", [1, 2, 8, 64])
-@deferred_f_from_coro_f
-async def test_a_known_origin_is_fetched_again_however_many_new_ones_hang(limit: int) -> None:
-    places = StandingPlaces(limit)
-    places.ask(*["new"] * 400)
-    places.ask("known", is_first=False)
-    while "known" not in places.begun:
-        await places.pass_time(0.5)
-    assert places.clock.seconds() <= 4.0, "one place in eight is for known origins"
-    assert places.begun.index("known") <= limit + 8
-
-
-@deferred_f_from_coro_f
-async def test_known_origins_wait_in_the_same_line() -> None:
-    places = StandingPlaces(1)
-    places.ask("first")
-    places.ask("known", is_first=False)
-    places.ask("new")
-    for _ in range(3):
-        await places.pass_time(0.5)
-    assert places.begun == ["first", "known", "new"]
-
-
-@deferred_f_from_coro_f
-async def test_one_place_in_eight_goes_to_a_known_origin_whatever_the_priorities() -> None:
-    places = StandingPlaces(1)
-    places.ask("first")
-    places.ask(*["known"] * 20, is_first=False)
-    places.ask(*["new"] * 20, priority=10)
-    for _ in range(16):
-        await places.pass_time(0.5)
-    assert places.begun[1:].count("known") == 2
-
-
-@deferred_f_from_coro_f
-async def test_every_eighth_place_goes_to_the_known_origin_that_has_waited_longest() -> None:
-    places = StandingPlaces(1)
-    places.ask("first")
-    places.ask("known", priority=-5, is_first=False)
-    places.ask(*["urgent"] * 20, is_first=False)
-    places.ask(*["new"] * 20, priority=10)
-    while "known" not in places.begun:
-        await places.pass_time(0.5)
-    assert places.begun == ["first", *["new"] * 6, "known"]
 
 
 @deferred_f_from_coro_f
@@ -291,12 +217,46 @@ async def test_a_place_that_is_given_to_a_cancelled_request_goes_to_the_next_one
 
 
 @deferred_f_from_coro_f
-async def test_pages_and_robots_txt_files_wait_in_one_line() -> None:
-    """No page starves behind first requests of a higher priority: one place in eight goes to others."""
+async def test_no_place_stays_in_the_line_when_it_is_given_or_cancelled() -> None:
     places = StandingPlaces(1)
-    places.ask("first")
-    places.ask("page", priority=-5, is_first=False)
-    places.ask(*["new"] * 20, priority=10)
-    while "page" not in places.begun:
-        await places.pass_time(0.5)
-    assert places.begun == ["first", *["new"] * 6, "page"]
+    places.ask(*"abcd")
+    await places.pass_time(0.5)
+    (cancelled,) = places.ask("cancelled")
+    cancelled.cancel()
+    await places.pass_time(0.0)
+    assert (places.begun, len(places._line)) == ([*"ab"], 2)
+
+
+@deferred_f_from_coro_f
+async def test_the_number_of_places_may_change() -> None:
+    numbers = [1]
+    places = StandingPlaces(1)
+    places.number = lambda: numbers[-1]
+    places.ask(*"abcdef")
+    await places.pass_time(0.0)
+    assert places.begun == ["a"]
+    numbers.append(3)
+    await places.pass_time(0.5)
+    assert places.begun == [*"abcd"], "the slow one does not count"
+    numbers.append(1)
+    places.ask("g")
+    await places.pass_time(0.0)
+    assert places.begun == [*"abcd"]
+
+
+def test_requests_that_end_at_once_leave_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without asyncio, they end while the places are given: no recursion, and no place is lost."""
+    monkeypatch.setattr(module, "maybe_deferred_to_future", lambda deferred: deferred)
+    places, hold = Places(lambda: 1), Deferred[None]()
+    ended: list[object] = []
+
+    async def taken(until: Deferred[None]) -> None:
+        async with places.taken(Deferred(), None):
+            await until
+
+    for until in (hold, *(succeed(None) for _ in range(2_000))):
+        Deferred.fromCoroutine(taken(until)).addBoth(ended.append)
+    assert not ended
+    hold.callback(None)
+    assert ended == [None] * 2_001
+    assert not places._taken

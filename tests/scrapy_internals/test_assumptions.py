@@ -109,19 +109,19 @@ def test_the_engine_looks_for_requests_every_five_seconds() -> None:
 
 
 @ensureDeferred
-async def test_the_engine_closes_its_slot_before_the_downloads_have_ended(web: Web) -> None:
+async def test_the_engine_closes_the_spider_before_the_downloads_have_ended(web: Web) -> None:
     site = web.site(HELD)
     under_way: list[int] = []
 
     async def look(engine: Any) -> None:
-        close = engine._slot.close
+        close = engine.close_spider_async
 
-        def replaced() -> Any:
+        async def replaced(**reason: Any) -> None:
             under_way.append(len(engine.downloader.active))
             web.release(site)
-            return close()
+            await close(**reason)
 
-        engine._slot.close = replaced
+        engine.close_spider_async = replaced
         download = deferred_from_coro(engine.download_async(Request(site.url("/held"))))
         await until(lambda: site.targets)
         close_spider(engine.spider, "enough")

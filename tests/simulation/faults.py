@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -50,19 +50,15 @@ def fault(owner: Any, name: str) -> Callable[[Original], Original]:
     return register
 
 
+class Stack(deque[Any]):
+    popleft = deque.pop
+
+
 @fault(Places, "__init__")
 def places_as_a_stack(original: Original, places: Any, *args: Any, **kwargs: Any) -> None:
     """The newest of the requests that wait for a place goes first."""
     original(places, *args, **kwargs)
-    places._arrivals = count(0, -1)
-
-
-@fault(Places, "_next")
-def known_origins_wait_behind_new_ones(original: Original, places: Any) -> Any:
-    """A retry or a later round has its place only when no first request waits."""
-    waiting = min(places._line, key=lambda each: (not each[2], *each[:2]))
-    places._line.remove(waiting)
-    return waiting[-1]
+    places._line = Stack()
 
 
 @fault(Places, "_slow")
@@ -71,15 +67,16 @@ def slow_requests_keep_their_places(original: Original, *args: Any) -> None:
 
 
 @fault(Connections, "places_for")
-def proxies_without_a_limit(original: Original, connections: Any, *, is_robots_txt: bool, has_proxy: bool) -> Any:
+def proxies_without_a_limit(original: Original, connections: Any, request: Any, *, is_robots_txt: bool) -> Any:
     """A robots.txt through a proxy counts as one without a proxy."""
-    return original(connections, is_robots_txt=is_robots_txt, has_proxy=has_proxy and not is_robots_txt)
+    has_places = is_robots_txt and connections._on_top is not None
+    return connections._on_top if has_places else original(connections, request, is_robots_txt=is_robots_txt)
 
 
 @fault(Connections, "places_for")
-def pages_that_do_not_count(original: Original, connections: Any, *, is_robots_txt: bool, has_proxy: bool) -> Any:
+def pages_that_do_not_count(original: Original, connections: Any, request: Any, *, is_robots_txt: bool) -> Any:
     """Robots.txt files have CONCURRENT_REQUESTS places for themselves."""
-    return original(connections, is_robots_txt=is_robots_txt, has_proxy=has_proxy) if is_robots_txt else None
+    return original(connections, request, is_robots_txt=is_robots_txt) if is_robots_txt else None
 
 
 @fault(Connections, "can_start_another")

@@ -272,12 +272,13 @@ def dead_origins_take_no_place(seen: Observations) -> Iterator[str]:
 
 
 def the_queue_moves(seen: Observations) -> Iterator[str]:
-    """While the downloader has room, requests leave the queue: REP_FETCH_CONCURRENCY new origins in half a second."""
+    """While the downloader has room, requests leave the queue: REP_FETCH_CONCURRENCY fetches in half a second. Fetches
+    of new origins and of known ones take turns."""
     turns = len(seen.case["origins"]) * seen.hops / seen.turns_at_a_time
     for request in seen.eager:
         if request.queued < NEVER and request.taken < NEVER and seen.rep.waiting_max > 0:
             room = seen.seconds_with_room(request, request.queued, request.taken)
-            if room > 1.5 * seen.slow * turns + SLACK:
+            if room > 2 * seen.slow * turns + SLACK:
                 yield f"at {request.taken:.3f} {request} left the queue, after {room:.1f} s with room"
 
 
@@ -332,9 +333,10 @@ def healthy_origins_are_not_refused(seen: Observations) -> Iterator[str]:
 
 def connections_are_limited(seen: Observations) -> Iterator[str]:
     """Through proxies, there are CONCURRENT_REQUESTS connections at a time. If no robots.txt comes on top, there are as
-    many for pages and robots.txt files that are not slow."""
+    many for pages and robots.txt files that are not slow. Scrapy does not limit pages past the scheduler."""
     edges: dict[tuple[str, str], list[tuple[float, int]]] = defaultdict(list)
-    for each in seen.simulation.exchanges:
+    inline = {(each.run, str(each.number)) for each in seen.requests if each.plan.get("inline")}
+    for each in (each for each in seen.simulation.exchanges if each.is_robots or (each.run, each.mark) not in inline):
         if each.proxy:
             edges[each.run, "through proxies"] += [(each.began, 1), (each.ended, -1)]
         if not seen.rep.fetch_concurrency:

@@ -208,7 +208,6 @@ async def test_the_settings_by_hand_enable_the_same_middlewares_as_the_addon(web
         "DOWNLOADER_MIDDLEWARES": {
             BUILTIN: None,
             "scrapy_rep.RepMiddleware": 100,
-            "scrapy_rep.RepDecodingMiddleware": 595,
         },
     }
     result = await crawl(site.url("/"), robots=by_hand)
@@ -221,17 +220,6 @@ async def test_the_settings_by_hand_enable_the_same_middlewares_as_the_addon(web
 
 def enabled(result: Any) -> list[type]:
     return [type(middleware) for middleware in result.crawler.engine.downloader.middleware.middlewares]
-
-
-@ensureDeferred
-async def test_without_the_decoding_middleware_a_warning_names_the_cure(web: Web) -> None:
-    by_hand = {"ROBOTSTXT_OBEY": True, "DOWNLOADER_MIDDLEWARES": {BUILTIN: None, "scrapy_rep.RepMiddleware": 100}}
-    site = web.robots(NOTHING)
-    result = await crawl(site.url("/"), robots=by_hand)
-    assert list(result.refused) == [site.url("/")]
-    (warning,) = result.messages()
-    assert "'scrapy_rep.RepDecodingMiddleware'" in warning
-    assert "595" in warning
 
 
 class OwnCompression(HttpCompressionMiddleware):
@@ -261,15 +249,6 @@ async def test_a_robots_txt_that_was_cut_off_is_no_whole_one_wherever_a_project_
     result = await crawl(site.url("/"), spider=spider, settings=settings if where == "project" else {})
     assert list(result.refused) == [site.url("/")]
     assert result.stats["rep/access/unreachable"] == 1
-    assert not any("RepDecodingMiddleware" in message for message in result.messages())
-
-
-@ensureDeferred
-async def test_a_warning_says_that_the_decoding_middleware_stands_in_the_wrong_place(web: Web) -> None:
-    listed = {COMPRESSION: 810, "scrapy_rep.RepDecodingMiddleware": 595}
-    result = await crawl(web.robots(NOTHING).url("/"), settings={"DOWNLOADER_MIDDLEWARES": listed})
-    (warning,) = result.messages()
-    assert "higher order than that of HttpCompressionMiddleware" in warning
 
 
 class AnswersFirst:
@@ -621,9 +600,8 @@ async def test_a_warning_says_that_an_attribute_of_the_spider_has_no_effect(web:
 @pytest.mark.parametrize(
     ("setting", "listed", "said"),
     [
-        ("ADDONS", RepMiddleware, "RepMiddleware is neither an add-on nor an extension; set ADDONS to "),
-        ("ADDONS", "scrapy_rep.RepMiddleware", "RepMiddleware is neither an add-on nor an extension; set ADDONS to "),
-        ("EXTENSIONS", "scrapy_rep.RepMiddleware", "RepMiddleware is neither an add-on nor an extension; set ADDONS"),
+        ("ADDONS", RepMiddleware, "RepMiddleware belongs in no setting but DOWNLOADER_MIDDLEWARES; set ADDONS to "),
+        ("ADDONS", "scrapy_rep.RepMiddleware", "RepMiddleware belongs in no setting but DOWNLOADER_MIDDLEWARES; "),
         ("EXTENSIONS", "scrapy_rep.Addon", "Addon belongs in no setting but ADDONS; set it to "),
         ("DOWNLOADER_MIDDLEWARES", scrapy_rep.Addon, "Addon belongs in no setting but ADDONS; set it to "),
     ],
@@ -635,6 +613,19 @@ async def test_a_component_in_the_wrong_setting_stops_the_start(
     with pytest.raises(ValueError, match=f"^{said}.*{{'scrapy_rep.Addon': 500}}$") as error:
         await crawl(robots={setting: {listed: 500}})
     assert f"The crawl does not start: {error.value}" in caplog.messages
+
+
+@pytest.mark.parametrize("robots", [{"ROBOTSTXT_OBEY": True}, {"ADDONS": {"scrapy_rep.Addon": 500}}], ids=str)
+@pytest.mark.parametrize("setting", ["EXTENSIONS", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES"])
+@ensureDeferred
+async def test_the_middleware_in_the_wrong_setting_stops_the_start(
+    web: Web, setting: str, robots: dict[str, Any]
+) -> None:
+    site = web.robots(NOTHING)
+    result = await crawl(site.url("/"), robots=robots, settings={setting: {"scrapy_rep.RepMiddleware": 100}})
+    assert result.stats["finish_reason"] == "wrong_settings"
+    assert site.requests == []
+    assert "belongs in no setting but DOWNLOADER_MIDDLEWARES" in str(result.messages())
 
 
 @ensureDeferred

@@ -133,7 +133,7 @@ async def test_a_token_that_is_cut_from_a_name_logs_a_warning(
     warnings = (await crawl(settings=settings)).messages()
     assert len(warnings) == (not configured)
     for warning in warnings:
-        assert warning.startswith(f"The product token {token!r} is only the beginning of a name in the User-Agent ")
+        assert warning.startswith(f"The product token {token!r} is only a part of a name in the User-Agent ")
         assert f"{user_agent!r} (from USER_AGENT)" in warning
 
 
