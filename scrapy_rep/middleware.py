@@ -81,7 +81,7 @@ class RepMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RepMiddleware:
-        if cls in map(load_object, crawler.settings["ADDONS"]):
+        if cls in (load_object(name) for name, order in crawler.settings["ADDONS"].items() if order is not None):
             raise wrong_start(crawler, IN_WRONG_SETTING)
         try:
             return cls(crawler)

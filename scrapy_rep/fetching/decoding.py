@@ -70,7 +70,8 @@ def decoded_response(response: Response, download: RobotsTxtDownload) -> Respons
         with suppress(UndecodableBodyError):
             body = decoded(response.body, codings, MAX_PAGE, is_cut=True)
     headers = response.headers.copy()
-    headers.pop("Content-Encoding", None)
+    for name in ("Content-Encoding", "Content-Length"):
+        headers.pop(name, None)
     return response.replace(body=body, headers=headers)
 
 

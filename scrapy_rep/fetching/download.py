@@ -37,7 +37,7 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import OFFLINE, REDIRECT_STATUSES, result_of
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.scrapy_internals.downloads import Call, UncountedDownloads, was_sent, wrap_handlers
+from scrapy_rep.scrapy_internals.downloads import Call, UncountedDownloads, wrap_handlers
 from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
 from scrapy_rep.scrapy_internals.name_lookups import do_look_ups_wait
 from scrapy_rep.scrapy_internals.slots import remove_from_queue
@@ -81,8 +81,8 @@ class Fetcher:
         """The number of our requests that a download handler has now."""
         self._count = crawler.stats.inc_value
         self._has_warned = False
-        self._has_own_proxies = False
-        """Whether the spider sets proxies. If not, a middleware sets them, also for requests for a robots.txt."""
+        self._middlewares_set_proxies = False
+        """Whether a middleware sets the proxies of requests that have none, also of requests for a robots.txt."""
         self._logged_errors: set[tuple[str, type[Exception]]] = set()
 
     def _opened(self) -> None:
@@ -96,8 +96,8 @@ class Fetcher:
         from the call.
         """
         count, began = self._count, self._clock.monotonic()
-        self._has_own_proxies |= "proxy" in trigger.meta and not was_sent(trigger)
-        download = new_download(ask, trigger, self._crawler, self._settings, has_own_proxies=self._has_own_proxies)
+        are_set = self._middlewares_set_proxies
+        download = new_download(ask, trigger, self._crawler, self._settings, middlewares_set_proxies=are_set)
         request = download.request
         cookies.add_to(request)
         try:
@@ -135,7 +135,9 @@ class Fetcher:
         place, on_slow = Deferred[None](), None
         if download is not None:
             download.handling = place
-            if not request.meta.get("proxy"):
+            if request.meta.get("proxy"):
+                self._middlewares_set_proxies |= not download.has_proxy and not request.meta.get("_scheme_proxy")
+            else:
                 on_slow = partial(self._slow, download)
         async with places.taken(place, on_slow):
             return await (call() if download is None else self._limited(request, download, call))

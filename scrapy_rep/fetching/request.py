@@ -72,6 +72,8 @@ class RobotsTxtDownload:
     """The most octets of the body to receive (REP_BODY_LIMIT)."""
     origin: Origin | None
     """The origin whose robots.txt is fetched. It may redirect to another one."""
+    has_proxy: bool = False
+    """Whether it was built with a proxy."""
     octets: int = 0
     """The octets of the body that were received so far."""
     may_have_waited: bool = False
@@ -132,15 +134,15 @@ def is_offline(crawl: BaseSettings) -> bool:
 
 
 def new_download(
-    ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings, *, has_own_proxies: bool
+    ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings, *, middlewares_set_proxies: bool
 ) -> RobotsTxtDownload:
     """Build the request, in the record of its download. `trigger`: the request that needs the robots.txt.
-    `has_own_proxies`: whether the spider sets proxies."""
+    `middlewares_set_proxies`: whether a middleware sets them, also for our requests."""
     url, number = ask.url, next(_NUMBERS)
     origin, target = Origin.of(trigger.url), Origin.of(url)
     is_same_host = origin is not None and target is not None and origin.host == target.host
     # The environment has a proxy for each scheme (`_scheme_proxy`), and for no host of `no_proxy`.
-    is_own = not trigger.meta.get("_scheme_proxy") and (has_own_proxies or not was_sent(trigger))
+    is_own = not trigger.meta.get("_scheme_proxy") and not (middlewares_set_proxies and was_sent(trigger))
     meta: dict[str, Any] = {
         **_META,
         **_copied(trigger.meta, ("impersonate", *_OF_PROXY * is_own)),
@@ -158,7 +160,7 @@ def new_download(
         # An uncompressed body can be cut anywhere and still be read.
         headers[b"Accept-Encoding"] = b"identity"
     request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
-    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit, origin)
+    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit, origin, "proxy" in meta)
     return download
 
 

@@ -180,7 +180,7 @@ class SchedulerDoor:
         spider that gets its URLs when it is idle would get none for as long as they wait. But REP_WAITING_MAX of them
         do count: else it would get all its URLs meanwhile."""
         is_pausing = self._here.waiting.keys() <= self._single_flight.in_pause.keys()
-        is_busy = bool(self._here.ready) or not is_pausing or len(self._here) >= self._max_waiting > 0
+        is_busy = bool(self._here.ready) or not is_pausing or self._here.beyond_the_first >= self._max_waiting > 0
         return is_busy or self._next is not None or self._scheduler.has_pending_requests()
 
     def _keep_open(self) -> None:
