@@ -65,7 +65,7 @@ class Places:
         self._line.append(place)
         timer = None
         try:
-            self._give()
+            self.give()
             await maybe_deferred_to_future(place)
             if on_slow is not None:
                 timer = call_later(SLOW_AFTER, self._slow, place, on_slow)
@@ -79,15 +79,16 @@ class Places:
                 self._line.remove(place)
             else:
                 self._number_slow -= 1
-            self._give()
+            self.give()
 
     def _slow(self, place: Deferred[None], on_slow: Callable[[], None]) -> None:
         self._taken.remove(place)
         self._number_slow += 1
-        self._give()
+        self.give()
         on_slow()
 
-    def _give(self) -> None:
+    def give(self) -> None:
+        """Give places to those that come first, as many as there are now."""
         if self._is_giving:  # without asyncio, a request may end, and come here, within `callback`
             return
         self._is_giving, number = True, self.number()
@@ -124,6 +125,13 @@ class Connections:
     def can_start_another(self) -> bool:
         """Whether one more fetch would soon get its place."""
         return len(self._starting) < self.enough
+
+    def begin_close(self) -> None:
+        """Step 1 of a stop (`middleware`). A download handler may wait, in its place, for a request that has none. Then
+        only a place for everybody lets the crawl end."""
+        for places in (self._all, self._on_top or self._all):
+            places.number = max_open_files
+            places.give()
 
     def starts(self, origin: Origin) -> None:
         """The fetch of this origin's robots.txt begins, and needs a place soon."""

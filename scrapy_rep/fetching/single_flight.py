@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList, fail
 
@@ -122,6 +123,7 @@ class SingleFlight:
         """Step 1 of a stop (`middleware`): fail the requests that go back to their queue. Cancel the fetches for which
         no other request waits. The other fetches go on, without pauses."""
         self._end_waits(only_going_back=True)
+        call_later(0, self.connections.begin_close)  # later: the fetches that were cancelled need no place
 
     async def close(self) -> None:
         """Step 5 of a stop (`middleware`): end all waits, and wait until what was fetched is stored and the leases are
