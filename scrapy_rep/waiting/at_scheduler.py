@@ -68,6 +68,7 @@ from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
 MAX_SECONDS = 0.005  # seconds that one `next_request` may take while all requests from the queue have to wait
 MANY_READY = 100  # sites with ready requests
+IDLE_EVERY = 1.0  # seconds between two signals `spider_idle` while REP_WAITING_MAX requests are at the door
 NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over request that need not wait
 
 
@@ -94,6 +95,8 @@ class SchedulerDoor:
         self._error: Exception | None = None
         """The error of the queue while `_next` was chosen. `next_request` raises it."""
         self._is_turn_of_queue = False
+        self._idle_at = 0.0
+        """When the spider was idle, by the monotonic clock."""
         self._ended_by: WeakKeyDictionary[Request, RobotsPolicy] = WeakKeyDictionary()
         """The policy that ended a request's wait, if it allows nothing because robots.txt is unreachable."""
         self._is_open = False
@@ -176,15 +179,18 @@ class SchedulerDoor:
         return request
 
     def has_pending_requests(self) -> bool:
-        """Whether the spider is not idle. Requests that wait between two rounds of an outage do not count: else a
-        spider that gets its URLs when it is idle would get none for as long as they wait. But REP_WAITING_MAX of them
-        do count: else it would get all its URLs meanwhile."""
+        """Whether the spider is not idle. Requests that wait between two rounds of an outage do not count: otherwise,
+        a spider that gets its URLs when it is idle would get none for as long as they wait. But while they are more
+        than REP_WAITING_MAX, the spider is idle once in IDLE_EVERY: otherwise, it would get all its URLs meanwhile."""
         is_pausing = self._here.waiting.keys() <= self._single_flight.in_pause.keys()
-        is_busy = bool(self._here.ready) or not is_pausing or self._here.beyond_the_first >= self._max_waiting > 0
+        is_full = self._here.beyond_the_first >= self._max_waiting > 0
+        was_idle = is_full and self._waits.monotonic() < self._idle_at + IDLE_EVERY
+        is_busy = bool(self._here.ready) or not is_pausing or was_idle
         return is_busy or self._next is not None or self._scheduler.has_pending_requests()
 
     def _keep_open(self) -> None:
         """Keep the spider open while requests are here."""
+        self._idle_at = self._waits.monotonic()
         if self._here:
             raise DontCloseSpider
 
