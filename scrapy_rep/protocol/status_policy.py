@@ -77,7 +77,7 @@ def with_access(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
         words = f"{words}, a challenge by {sign}"
     elif access is AccessResult.SUCCESS and b"<" in answer.body[:MAX_PAGE]:  # most files have no `<`
         robots = RobotsTxt.parse(answer.body, len(answer.body))
-        if robots.is_markup_without_rules:
+        if robots.is_markup and not robots.has_rules:
             words, sign = f"{words}, {A_PAGE}", MARKUP
             access, _source = result_of(answer.status, rows, sign)
         elif robots.from_browser:

@@ -199,7 +199,7 @@ PAGE = "<!doctype html>\n<title>Sitemap: all pages</title>\n  body { color: red 
     ],
 )
 def test_markup_without_a_rule_in_a_group_is_a_page(body: str | bytes, is_page: bool) -> None:
-    assert parse(body).is_markup_without_rules is is_page
+    assert (parse(body).is_markup and not parse(body).has_rules) is is_page
 
 
 # Pages that a browser makes of a text file.
@@ -229,7 +229,7 @@ def test_the_text_in_the_page_of_a_browser_is_the_robots_txt(page: str) -> None:
     assert [rule.pattern for rule in robots.groups[0].rules] == ["/a&b", "/<é"]
     assert not robots.allows(f"{ORIGIN}/a&b", TOKEN)
     assert robots.from_browser
-    assert not robots.is_markup_without_rules
+    assert not robots.is_markup or robots.has_rules
     assert robots.ignored == (Ignored(1, "", "the page around this text, which a browser made"),)
 
 

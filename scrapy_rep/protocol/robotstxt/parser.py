@@ -142,9 +142,14 @@ class RobotsTxt:
         return syntax.USER_AGENT_LINE.search(syntax.searchable(self.octets)) is not None
 
     @property
-    def is_markup_without_rules(self) -> bool:
-        """Whether this is a page of HTML or XML, not a robots.txt: it begins with `<`, and no group has a rule."""
-        return self.octets.lstrip(b" \t\n").startswith(b"<") and not syntax.has_rule_in_group(self.octets)
+    def has_rules(self) -> bool:
+        """Whether a group has a rule."""
+        return syntax.has_rule_in_group(self.octets)
+
+    @property
+    def is_markup(self) -> bool:
+        """Whether the file begins with `<`, as a page of HTML or XML does."""
+        return self.octets.lstrip(b" \t\n").startswith(b"<")
 
     @property
     def groups(self) -> tuple[Group, ...]:
