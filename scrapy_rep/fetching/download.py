@@ -25,7 +25,15 @@ from scrapy_rep.deferreds import CANCELLATIONS, within
 from scrapy_rep.fetching.decoding import UndecodableBodyError, decoded_response, is_mislabelled
 from scrapy_rep.fetching.headers import caching_of, lines_of, location_of, retry_after
 from scrapy_rep.fetching.places import Connections
-from scrapy_rep.fetching.request import HAVE_TIMEOUTS, Cookies, RobotsTxtDownload, download_of, is_offline, new_download
+from scrapy_rep.fetching.request import (
+    HAVE_TIMEOUTS,
+    Cookies,
+    RobotsTxtDownload,
+    copy_proxy,
+    download_of,
+    is_offline,
+    new_download,
+)
 from scrapy_rep.log import logger_of
 from scrapy_rep.meta import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.answer import Answer
@@ -129,6 +137,9 @@ class Fetcher:
     async def _handle(self, request: Request, call: Call) -> Response:
         """Make the call of a download handler when the request has a place, if it needs one."""
         download = download_of(request)
+        if download is not None and download.left_out is not None and not request.meta.get("proxy"):
+            copy_proxy(download.left_out, request)  # this time, no middleware has set a proxy
+            download.has_proxy = True
         places = self.connections.places_for(request, is_robots_txt=download is not None)
         if places is None:
             return await call()
@@ -155,7 +166,7 @@ class Fetcher:
         if download.times_sent == MAX_REPEATED:
             raise IgnoreRequest(f"it has repeated the request {MAX_REPEATED} times")
         download.times_sent += 1
-        download.response, download.octets = None, 0
+        download.response, download.undecodable, download.octets = None, None, 0
         # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
         request.meta.update(download_maxsize=0, download_warnsize=0)
         if not self._in_handlers:
@@ -168,7 +179,7 @@ class Fetcher:
         try:
             download.response = await within(seconds, call(), late, download.handling)
             download.response.request = request  # the archive needs it
-            return decoded_response(download.response, download)
+            return self._decoded(download.response, download, request)
         except CANCELLATIONS as exc:  # by the fetch or by the handler. Scrapy would never notice asyncio's
             raise ConnectionAbortedError("The download was cancelled") from exc
         except Exception as exc:
@@ -180,6 +191,16 @@ class Fetcher:
             if not self._in_handlers:
                 self._crawler.signals.disconnect(self._received, signal=signals.bytes_received)
 
+    def _decoded(self, response: Response, download: RobotsTxtDownload, request: Request) -> Response:
+        """Return the response, decoded. If that is impossible, `_download` raises the error, after the middlewares: one
+        that changes proxies would believe that its proxy has failed."""
+        try:
+            return decoded_response(response, download)
+        except UndecodableBodyError as exc:
+            download.undecodable = exc
+            request.meta["dont_cache"] = True
+            return Response(request.url, response.status)
+
     def _received(self, request: Request, data: bytes) -> None:
         download = download_of(request)
         if download is not None:
@@ -189,13 +210,14 @@ class Fetcher:
 
     async def _download(self, download: RobotsTxtDownload) -> Response:
         try:
-            return await self._crawler.engine.download_async(download.request)
+            response = await self._crawler.engine.download_async(download.request)
         except IgnoreRequest:
             if download.response is None:
                 raise
             dropped = decoded_response(download.response, download)
-            groups = RobotsTxt.parse(dropped.body).groups if dropped.status == 200 else ()
-            if dropped.status not in COUNTS_IF_DROPPED and not any(group.rules for group in groups):
+            robots = RobotsTxt.parse(dropped.body if dropped.status == 200 else b"")
+            # A page that bans the proxy may quote rules.
+            if dropped.status not in COUNTS_IF_DROPPED and (robots.is_markup or not robots.has_rules):
                 raise
             return dropped
         except StopDownload as exc:
@@ -205,6 +227,9 @@ class Fetcher:
             # This response has passed no middleware.
             download.response = stopped
             return decoded_response(stopped, download)
+        if download.undecodable is not None:
+            raise download.undecodable
+        return response
 
     def _failure(self, ended: partial[Answer], exc: Exception, download: RobotsTxtDownload) -> Answer:
         """Return the answer for a request that has no response."""

@@ -74,6 +74,8 @@ class RobotsTxtDownload:
     """The origin whose robots.txt is fetched. It may redirect to another one."""
     has_proxy: bool = False
     """Whether it was built with a proxy."""
+    left_out: Request | None = None
+    """The request whose proxy was not copied, because a middleware sets proxies."""
     octets: int = 0
     """The octets of the body that were received so far."""
     may_have_waited: bool = False
@@ -86,6 +88,8 @@ class RobotsTxtDownload:
     """The call of the download handler, or the wait for its place; None unless one of them is under way."""
     handlers_error: Exception | None = None
     """The exception that the download handler has raised; None if it has raised none."""
+    undecodable: Exception | None = None
+    """The error of a body that cannot be decoded. It is raised after all middlewares."""
     response: Response | None = None
     """The response as received, not decoded: from the download handler, or from a cache. None until it is received."""
 
@@ -141,11 +145,9 @@ def new_download(
     url, number = ask.url, next(_NUMBERS)
     origin, target = Origin.of(trigger.url), Origin.of(url)
     is_same_host = origin is not None and target is not None and origin.host == target.host
-    # The environment has a proxy for each scheme (`_scheme_proxy`), and for no host of `no_proxy`.
-    is_own = not trigger.meta.get("_scheme_proxy") and not (middlewares_set_proxies and was_sent(trigger))
     meta: dict[str, Any] = {
         **_META,
-        **_copied(trigger.meta, ("impersonate", *_OF_PROXY * is_own)),
+        **_copied(trigger.meta, ["impersonate"]),
         **_for_impersonate(settings, trigger, is_same_host=is_same_host),
         **_for_zyte_api(crawler.settings, trigger),
         ROBOTS_TXT_REQUEST: number,
@@ -155,13 +157,25 @@ def new_download(
         meta["dont_cache"] = True
     if is_same_host:
         meta.update(_copied(trigger.meta, _COPIED_TO_SAME_HOST + PACE_META * (not was_sent(trigger))))
-    headers = _copied(trigger.headers, [b"User-Agent", *[b"Proxy-Authorization"] * is_own])
+    headers = _copied(trigger.headers, [b"User-Agent"])
     if not meta["zyte_api_automap"]:  # the API sets its own; a site may ban for another
         # An uncompressed body can be cut anywhere and still be read.
         headers[b"Accept-Encoding"] = b"identity"
     request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
-    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit, origin, "proxy" in meta)
+    left_out = trigger if middlewares_set_proxies and was_sent(trigger) else None
+    if left_out is None:
+        copy_proxy(trigger, request)
+    has_proxy = "proxy" in request.meta
+    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit, origin, has_proxy, left_out)
     return download
+
+
+def copy_proxy(source: Request, target: Request) -> None:
+    """Have `target` use the proxy of `source`, unless the environment gave it: the environment has a proxy for each
+    scheme (`_scheme_proxy`), and none for the hosts of `no_proxy`."""
+    if not source.meta.get("_scheme_proxy"):
+        target.meta.update(_copied(source.meta, _OF_PROXY))
+        target.headers.update(_copied(source.headers, [b"Proxy-Authorization"]))
 
 
 def _copied(source: Mapping[Any, Any], names: Iterable[Any]) -> dict[Any, Any]:
