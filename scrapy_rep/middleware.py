@@ -139,7 +139,9 @@ class RepMiddleware:
 
     def _spider_opened(self, spider: Spider) -> None:
         try:
-            if self._crawler.get_downloader_middleware(type(self)) is not self:
+            crawler = self._crawler
+            get = crawler.get_extension, crawler.get_spider_middleware, crawler.get_item_pipeline
+            if any(component(type(self)) is self for component in get):
                 raise ValueError(IN_WRONG_SETTING)  # noqa: TRY301
             self.gate.open(spider)
         except ValueError as exc:  # or an attribute of the spider has changed since `__init__`
