@@ -196,7 +196,7 @@ class Gate:
             self._single_flight.refresh(origin, request)
         return policy
 
-    async def wait_for_policy(self, request: Request, *, goes_back: bool = False) -> RobotsPolicy | None:
+    async def wait_for_policy(self, request: Request) -> RobotsPolicy | None:
         """Wait for the policy that applies to the request, and return it; None if no robots.txt applies. Fails
         as `SingleFlight.join` does."""
         applicable = self.applicable_origin(request)
@@ -204,8 +204,14 @@ class Gate:
             return None
         policy = self._peek_and_refresh(applicable, request)
         if policy is None:
-            policy = await maybe_deferred_to_future(self._single_flight.join(applicable, request, goes_back=goes_back))
+            policy = await maybe_deferred_to_future(self._single_flight.join(applicable, request))
         return policy
+
+    async def look_up(self, origin: Origin, trigger: Request) -> RobotsPolicy:
+        """Wait for the origin's policy in the background. No other request waits longer because of this fetch. Raises
+        CrawlClosingError when the crawl begins to close."""
+        self._single_flight.refresh(origin, trigger)  # so `join` begins no fetch that counts as starting
+        return await maybe_deferred_to_future(self._single_flight.join(origin, trigger, goes_back=True))
 
     def verdict_on(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
         """The verdict on the request by the policy that applies to it. Without a policy, the request is allowed, unless

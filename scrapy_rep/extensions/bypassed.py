@@ -1,21 +1,28 @@
 """Pages that were fetched although robots.txt forbids them (REP_BYPASSED).
 
-A browser or an API follows redirects by itself, so only the URL of its response shows the page that was fetched.
+A browser or an API follows redirects by itself, so only the URL of its response shows the page that was fetched. If the
+robots.txt of that URL is not known, and forbidden pages are only counted, the page goes on. Its robots.txt is looked up
+in the background.
 """
 
 from __future__ import annotations
 
-from functools import partial
-
+from scrapy import signals
 from scrapy.http import Request, Response
 from scrapy.utils.defer import deferred_from_coro
 
+from scrapy_rep.deferreds import CANCELLATIONS
 from scrapy_rep.exceptions import explanation
 from scrapy_rep.extensions import Extension
+from scrapy_rep.fetching.single_flight import CrawlClosingError
 from scrapy_rep.gate import Landing
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
-from scrapy_rep.stats import BYPASSED
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.words import counted
+from scrapy_rep.stats import BYPASSED, NOT_JUDGED
+
+MAX_LOOK_UPS = 64  # pages whose robots.txt is looked up at a time
 
 
 class Bypassed(Extension):
@@ -25,26 +32,46 @@ class Bypassed(Extension):
         self._drops = self._settings.bypassed == "drop"
         outcome_of_drop = "kept (REP_DRY_RUN)" if self._settings.dry_run else "dropped (REP_BYPASSED)"
         self._outcome = outcome_of_drop if self._drops else "kept; REP_BYPASSED = 'drop' drops them"
+        self._number_looked_up = 0
+        """The number of pages whose robots.txt is looked up now."""
         self._gate.after_download.append(self._look)
         self._gate.waits_for_landings |= self._drops
+        self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _look(self, request: Request, _response: Response, landing: Landing | None) -> None:
-        """Judge a page, in the background if the robots.txt has to be fetched first. Raises what `_judge` raises."""
-        if landing is not None and (self._drops or landing.policy is not None):
-            self._judge(request, *landing)
-        elif landing is not None:
-            waiting = deferred_from_coro(self._gate.wait_for_policy(landing.request, goes_back=True))
-            waiting.addCallbacks(partial(self._judge, request, landing.request), lambda _closing: None)
+        """Judge a page, or look its robots.txt up first. Raises what `_judge` raises."""
+        if landing is None:
+            return
+        target, policy = landing
+        origin = self._gate.applicable_origin(target)
+        if policy is not None:
+            self._judge(request, target, policy)
+        elif isinstance(origin, Origin) and self._number_looked_up < MAX_LOOK_UPS:
+            deferred_from_coro(self._look_up(origin, request, target))
+        elif isinstance(origin, Origin):
+            self._stats.inc_value(NOT_JUDGED)
 
-    def _judge(self, request: Request, target: Request, policy: RobotsPolicy | None) -> None:
+    async def _look_up(self, origin: Origin, request: Request, target: Request) -> None:
+        self._number_looked_up += 1
+        try:
+            self._judge(request, target, await self._gate.look_up(origin, target))
+        except (CrawlClosingError, *CANCELLATIONS):
+            self._stats.inc_value(NOT_JUDGED)
+        except Exception:  # noqa: BLE001 - it is logged; the page has gone on
+            self._log.exception("Internal error while judging %s", printable(target.url))
+        finally:
+            self._number_looked_up -= 1
+
+    def _judge(self, request: Request, target: Request, policy: RobotsPolicy) -> None:
         """Count a forbidden page. Raises ForbiddenByRobots if the page is to be dropped, but not in a dry run."""
         verdict = self._gate.verdict_on(target, policy)
-        if policy is None or verdict.allowed:
+        if verdict.allowed:
             return
         self._stats.inc_value(BYPASSED)
         if self._is_first("bypassed"):
             self._log.warning(
-                "%(target)s: the download handler, or a service behind it, went there from %(url)s. %(reason)s",
+                "%(target)s was fetched in place of %(url)s, by the download handler or a service behind it."
+                " %(reason)s",
                 {"target": printable(target.url), "url": printable(request.url), "reason": explanation(verdict)},
             )
             self._log.warning("Such pages are %s. The stat rep/bypassed counts them", self._outcome)
@@ -53,3 +80,10 @@ class Bypassed(Extension):
                 self._gate.refusals.refuse(target, verdict)
             finally:
                 request.meta.update(target.meta)  # so that the errback sees the evidence about the target
+
+    def _closed(self) -> None:
+        number = self._stats.get_value(NOT_JUDGED, 0)
+        if number:
+            self._log.info(
+                "%s not judged (REP_BYPASSED): the robots.txt was not known in time", counted(number, "page")
+            )

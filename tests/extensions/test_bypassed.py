@@ -27,7 +27,7 @@ def warnings(result: Crawl) -> list[str]:
     return [
         message
         for message in result.messages(logging.WARNING)
-        if "rep/bypassed" in message or " went there from " in message
+        if "rep/bypassed" in message or " was fetched in place of " in message
     ]
 
 
@@ -43,8 +43,8 @@ async def test_by_default_such_a_page_is_counted_and_logged_once(web: Web) -> No
     assert [page.text for page in result.pages.values()] == ["secret"] * 3
     assert result.stats["rep/bypassed"] == 3
     warning, cure = warnings(result)
-    assert warning.startswith(f"{site.url('/private/x')}: ")
-    assert f" went there from {site.url('/')}" in warning
+    assert warning.startswith(f"{site.url('/private/x')} was ")
+    assert f" was fetched in place of {site.url('/')}" in warning
     assert f" robots.txt ({site.robots_url}, line 2" in warning
     assert cure == "Such pages are kept; REP_BYPASSED = 'drop' drops them. The stat rep/bypassed counts them"
     assert "robotstxt/forbidden" not in result.stats

@@ -27,7 +27,7 @@ from scrapy_rep.protocol.words import OriginKind, VerdictReason
 from scrapy_rep.refusals import MAX_RULE_ORIGINS
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.signals import request_forbidden, request_waited, robots_known
-from scrapy_rep.stats import USAGE
+from scrapy_rep.stats import NOT_JUDGED, USAGE
 from scrapy_rep.storage import without_password
 from scrapy_rep.top_k import TopK
 from scrapy_rep.usage import PREFERENCE_WORDS
@@ -213,6 +213,7 @@ class Report(Extension):
             "refused_by": {reason.value: number for reason, number in refusals.items()},
             "exempt": {by: self._stats.get_value(stat, 0) for by, stat in EXEMPT_BY.items()},
             "refused_not_listed": refused - sum(rule.pages for _, rule in rules),
+            "pages_not_judged": self._stats.get_value(NOT_JUDGED, 0),
             "usage": self._usage(),
             "origins": origins_by_kind.total(),
             "origins_not_listed": origins_by_kind.total() - len(origins),
