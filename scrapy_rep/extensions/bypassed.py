@@ -47,12 +47,12 @@ class Bypassed(Extension):
         if policy is not None:
             self._judge(request, target, policy)
         elif isinstance(origin, Origin) and self._number_looked_up < MAX_LOOK_UPS:
+            self._number_looked_up += 1
             deferred_from_coro(self._look_up(origin, request, target))
         elif isinstance(origin, Origin):
             self._stats.inc_value(NOT_JUDGED)
 
     async def _look_up(self, origin: Origin, request: Request, target: Request) -> None:
-        self._number_looked_up += 1
         try:
             self._judge(request, target, await self._gate.look_up(origin, target))
         except (CrawlClosingError, *CANCELLATIONS):

@@ -12,6 +12,7 @@ import pytest
 from crawling import BY_ORIGIN, Crawl, CrawlSpider, close_spider, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.http import Response
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, succeed
@@ -190,3 +191,34 @@ async def test_a_stop_ends_requests_that_wait_for_a_place(web: Web) -> None:
     assert result.crawler.stats.get_value("finish_reason") == "enough"
     assert len(proxy.requests) <= 2
     assert result.tracebacks == []
+
+
+class FetchesATokenFirst(HTTP11DownloadHandler):
+    """A download handler that first fetches a token from another site, through the engine."""
+
+    token = ""
+
+    async def download_request(self, request: Request) -> Response:
+        if "/page" in request.url:
+            await self._crawler.engine.download_async(Request(self.token))
+        return await super().download_request(request)
+
+
+@ensureDeferred
+async def test_a_download_handler_that_waits_for_a_robots_txt_lets_the_crawl_end(web: Web) -> None:
+    """With one place, which its own request has. When the crawl begins to close, everybody gets a place."""
+    site, other = web.robots(RULES), web.robots(RULES)
+    handler = type("Handler", (FetchesATokenFirst,), {"token": other.url("/token")})
+
+    class Closes(CrawlSpider):
+        async def start(self) -> Any:
+            yield self.prepared(site.url("/page"))
+            await sleep(0.3)
+            assert other.requests == []
+            close_spider(self, "enough")
+
+    settings = {"CONCURRENT_REQUESTS": 1, "DOWNLOAD_HANDLERS": {"http": handler}}
+    result = await crawl(spider=Closes, settings=settings)
+    assert list(result.pages) == [site.url("/page")]
+    assert other.targets == ["/robots.txt", "/token"]
+    assert result.stats["finish_reason"] == "enough"

@@ -16,6 +16,10 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Site, Web, answer, redirect
 
+from scrapy_rep import RepMiddleware
+from scrapy_rep.extensions import bypassed
+from scrapy_rep.fetching import places
+from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
 
 HANDLER: dict[str, Any] = {"DOWNLOAD_HANDLERS": {"http": FollowsByItself}}
@@ -134,6 +138,69 @@ async def test_a_page_that_is_only_counted_does_not_wait(web: Web) -> None:
     assert result.stats["rep/bypassed"] == 1
     assert len(other.robots_requests) == 1
     assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_pages_beyond_the_limit_of_look_ups_are_not_judged(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor are those whose robots.txt is not known when the crawl ends."""
+    monkeypatch.setattr(bypassed, "MAX_LOOK_UPS", 2)
+    others = [web.site({"/robots.txt": answer(kind="reset"), "/private": SECRET}) for _ in range(5)]
+    urls = [leads_to(web, other).url("/") for other in others]
+    result = await crawl(*urls, settings={**HANDLER, "REP_UNREACHABLE_WAIT": 60})
+    assert len(result.pages) == 5
+    assert sum(bool(other.robots_requests) for other in others) == 2
+    assert result.stats["rep/bypassed/not_judged"] == 5
+    (line,) = (message for message in result.messages(logging.INFO) if "not judged" in message)
+    assert line == "5 pages not judged (REP_BYPASSED): the robots.txt was not known in time"
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_look_ups_for_pages_that_are_only_counted_hold_up_no_request(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They do not count as starting: with one place for fetches, two that start keep requests in the queue."""
+    monkeypatch.setattr(places, "SLOW_AFTER", 0.05)
+    dead = [web.site({"/robots.txt": answer(RULES, kind="hold"), "/private": SECRET}) for _ in range(4)]
+    sites = [leads_to(web, other) for other in dead]
+    new = web.robots(RULES)
+
+    class Starting(CrawlSpider):
+        def parse(self, response: Response, **more: Any) -> Any:
+            super().parse(response, **more)
+            self.crawl.ends.append(RepMiddleware.of(self.crawler)._single_flight.connections._starting.copy())
+            if len(self.crawl.pages) == len(sites):
+                yield self.prepared(new.url("/"))
+            elif len(self.crawl.pages) > len(sites):
+                for site in dead:
+                    web.release(site)
+
+    result = await crawl(*(site.url("/") for site in sites), spider=Starting, settings=HANDLER)
+    assert len(result.pages) == len(sites) + 1
+    origins = {Origin.of(other.origin) for other in dead}
+    assert [starting & origins for starting in result.ends] == [set()] * len(result.pages)
+
+
+@ensureDeferred
+async def test_an_error_while_a_page_is_judged_in_the_background_is_logged(web: Web) -> None:
+    other = web.site({"/robots.txt": answer(RULES, delay=0.1), "/private": SECRET})
+    site = leads_to(web, other)
+
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("a judge of the project's own")
+
+    class Fails(CrawlSpider):
+        def parse(self, response: Response, **more: Any) -> Any:
+            super().parse(response, **more)
+            RepMiddleware.of(self.crawler).gate.judges.append(fail)
+            yield Request("data:,later", self.wait, dont_filter=True)
+
+        async def wait(self, response: Response) -> None:
+            await sleep(0.5)
+
+    result = await crawl(site.url("/"), spider=Fails, settings=HANDLER)
+    assert list(result.pages) == [site.url("/")]
+    assert result.tracebacks == [f"Internal error while judging {other.url('/private')}"]
 
 
 @ensureDeferred

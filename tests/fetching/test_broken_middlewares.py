@@ -320,3 +320,28 @@ async def test_a_copy_of_the_request_is_still_cut_at_the_limit(web: Web) -> None
     result = await crawl(site.url("/private"), settings={"DOWNLOADER_MIDDLEWARES": {Replaces: 543}})
     assert list(result.refused) == [site.url("/private")]
     assert site.requests[1]["octets"] < 10 * 2**20
+
+
+class DropsTypes:
+    """Drops each response that is no HTML, as a snippet in many projects does."""
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if request.url.endswith("robots.txt") or b"html" not in (response.headers.get("Content-Type") or b""):
+            raise IgnoreRequest("not HTML")
+        return response
+
+
+@pytest.mark.parametrize(
+    ("robots", "expected"),
+    [
+        pytest.param(RULES, AccessResult.SUCCESS, id="rules"),
+        pytest.param("no rules\n", AccessResult.UNREACHABLE, id="no-rules"),
+        # A page that bans a proxy may quote rules.
+        pytest.param(f"<html><pre>banned\n{RULES}", AccessResult.UNREACHABLE, id="a-page-with-rules"),
+    ],
+)
+@ensureDeferred
+async def test_a_dropped_200_counts_if_it_has_rules(web: Web, robots: str, expected: AccessResult) -> None:
+    site = web.site({"/robots.txt": answer(robots), "*": answer("page", headers={"Content-Type": "text/html"})})
+    _result, access = await outcome(site, settings={"DOWNLOADER_MIDDLEWARES": {DropsTypes: 543}})
+    assert access is expected

@@ -13,6 +13,7 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
 from web import RULES, Route, Site, Web, answer, redirect
 
 from scrapy_rep.fetching.request import new_download
@@ -245,6 +246,72 @@ class Redirected(CrawlSpider):
         prepared = super().prepared(request)
         del prepared.meta["handle_httpstatus_all"]
         return prepared
+
+
+class SetsSome:
+    """A downloader middleware that sets the proxy of requests for one site, if they have none."""
+
+    address = ""
+
+    def process_request(self, request: Request) -> None:
+        if "first.example" in request.url:
+            request.meta.setdefault("proxy", self.address)
+
+
+@pytest.mark.parametrize("login", ["", "user:s3cr3t@"])
+@ensureDeferred
+async def test_the_spiders_proxy_is_used_where_a_middleware_sets_none(
+    web: Web, login: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The middleware sets proxies of robots.txt requests. So the proxy of a redirected request is left out, and is put
+    back if the middleware has set none."""
+    theirs = web.site({"http://first.example/robots.txt": answer(RULES), "*": answer("page")})
+    monkeypatch.setattr(SetsSome, "address", theirs.origin)
+    routes = {f"{HOST}/": redirect("http://second.example/"), "http://second.example/robots.txt": answer(RULES)}
+    own = web.site({"*": answer("page"), f"{HOST}/robots.txt": answer(RULES), **routes})
+
+    class ThenItsOwn(Redirected):
+        def parse(self, response: Response, **more: Any) -> Any:
+            super().parse(response, **more)
+            if "first.example" in response.url:
+                yield self.prepared(Request(f"{HOST}/", meta={"proxy": own.origin.replace("//", f"//{login}")}))
+
+    page = Request("http://first.example/")
+    result = await crawl(page, spider=ThenItsOwn, settings={"DOWNLOADER_MIDDLEWARES": {SetsSome: 740}})
+    assert len(result.pages) == 2
+    assert own.targets == [
+        f"{HOST}/robots.txt",
+        f"{HOST}/",
+        "http://second.example/robots.txt",
+        "http://second.example/",
+    ]
+    assert ["Proxy-Authorization" in request["headers"] for request in own.requests] == [bool(login)] * 4
+    assert [request for request in theirs.requests if "Proxy-Authorization" in request["headers"]] == []
+
+
+class BlamesTheProxy:
+    """A downloader middleware that notes errors, as one that changes proxies does."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.ends = crawler.spider.crawl.ends  # type: ignore[union-attr]
+
+    from_crawler = classmethod(lambda cls, crawler: cls(crawler))
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        self.ends += [exception] if request.url.endswith("robots.txt") else []
+
+
+@ensureDeferred
+async def test_a_body_that_cannot_be_decoded_blames_no_proxy(web: Web, tmp_path: Path) -> None:
+    """Nor does a cache keep it: an empty body would allow everything in the next crawl."""
+    broken = answer("\x1f\x8b garbage", headers={"Content-Encoding": "gzip"})
+    site = web.robots(broken)
+    settings = {"DOWNLOADER_MIDDLEWARES": {BlamesTheProxy: 800}, "HTTPCACHE_ENABLED": True}
+    for _crawl in range(2):
+        result = await crawl(site.url("/"), settings={**settings, "HTTPCACHE_DIR": str(tmp_path)})
+        assert result.ends == []
+        assert "UndecodableBodyError" in str(result.refused[site.url("/")])
+    assert len(site.robots_requests) == 2
 
 
 @ensureDeferred

@@ -167,9 +167,10 @@ class SimSpider(Spider):
         self.fed = list(self.plans) if self.plan.get("fed") else []
 
     def feed(self) -> None:
-        """Get the next request, if this is a spider that gets its requests when it is idle."""
+        """Get the next requests, if this is a spider that gets its requests when it is idle."""
         if self.fed:
-            self.crawler.engine.crawl(self.request(self.fed.pop()))
+            for _ in range(min(self.plan["fed"], len(self.fed))):
+                self.crawler.engine.crawl(self.request(self.fed.pop()))
             raise DontCloseSpider
 
     async def start(self) -> AsyncIterator[Request]:

@@ -229,13 +229,14 @@ def limited(draw: Draw) -> Case:
 
 
 def fed(draw: Draw) -> Case:
-    """A spider that gets its URLs one by one, each when it is idle. Some sites are in an outage."""
+    """A spider that gets its URLs in batches, each when it is idle. Some sites are in an outage."""
     sick = [{"fail": "reset"}, {"fail": "dns"}, {"status": 503}, {"fail": "hang"}]
     names = [named(n) for n in range(draw.pick(4, 12))]
     origins = {name: draw.origin([0.0, draw.pick(draw.rules(), draw.rules(), *sick)]) for name in names}
-    requests = draw.requests(names, draw.pick(1, 2))
-    settings = draw.settings(REP_UNREACHABLE_WAIT=[12.0, 30.0], REP_WAITING_MAX=[1_000], REP_MEMORY_OCTETS=[2**26])
-    return draw.case(origins, settings, crawler(requests, fed=True))
+    requests = draw.requests(names, draw.pick(1, 2, 10))
+    limits = {"REP_WAITING_MAX": [3, 1_000, 1_000], "REP_MEMORY_OCTETS": [2**26]}
+    settings = draw.settings(REP_UNREACHABLE_WAIT=[12.0, 30.0], **limits)
+    return draw.case(origins, settings, crawler(requests, fed=draw.pick(1, 1, 4)))
 
 
 def names(draw: Draw) -> Case:

@@ -200,6 +200,13 @@ def a_pause_keeps_the_spider_busy(original: Original, door: Any) -> Any:
     return bool(door._here) or original(door)
 
 
+@fault(SchedulerDoor, "has_pending_requests")
+def idle_without_bound(original: Original, door: Any) -> Any:
+    """The spider is idle however many requests wait between two rounds, so a feeder empties its queue."""
+    door._idle_at = -1_000.0
+    return original(door)
+
+
 @fault(SchedulerDoor, "_keep_open")
 def the_crawl_closes_during_a_pause(original: Original, *args: Any, **kwargs: Any) -> None:
     """The crawl ends while requests wait between two rounds."""

@@ -628,6 +628,26 @@ async def test_the_middleware_in_the_wrong_setting_stops_the_start(
     assert "belongs in no setting but DOWNLOADER_MIDDLEWARES" in str(result.messages())
 
 
+class Delegates:
+    """A downloader middleware of a project that holds ours, and asks it first."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.ours = RepMiddleware.from_crawler(crawler)
+
+    from_crawler = classmethod(lambda cls, crawler: cls(crawler))
+
+    def process_request(self, request: Request) -> Any:
+        return self.ours.process_request(request)
+
+
+@ensureDeferred
+async def test_a_middleware_that_delegates_to_ours_goes_on(web: Web) -> None:
+    site = web.robots(NOTHING)
+    result = await crawl(site.url("/"), settings={"DOWNLOADER_MIDDLEWARES": {RepMiddleware: None, Delegates: 100}})
+    assert list(result.refused) == [site.url("/")]
+    assert result.stats["finish_reason"] == "finished"
+
+
 @ensureDeferred
 async def test_the_addon_in_extensions_too_does_no_harm(web: Web) -> None:
     result = await crawl(web.robots(NOTHING).url("/"), settings={"EXTENSIONS": {"scrapy_rep.Addon": 500}})
