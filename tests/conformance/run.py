@@ -2,7 +2,7 @@
 
 PARSER is a name in `parsers.py`, such as `Protego`; or `--` and the command of a program that reads one question and
 prints one word per line (README.md). `--record` asks all parsers that are installed, and writes their answers to
-`answers.json` and docs/conformance.md.
+`answers.json` and README.md.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from suite import CONTESTED, SECTIONS, Asked, Case, answer, cases
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "answers.json"
-PAGE = HERE.parents[1] / "docs" / "conformance.md"
+PAGE = HERE / "README.md"
 WORDS = {"allow": "a", "disallow": "d", "none": "-"}  # in answers.json
-FILES = "../tests/conformance"
 HEADING = "## The matrix\n"  # all that follows it in the page is written by `record`
 MAX_SHOWN = 60  # characters of a URL
 RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
@@ -79,7 +78,7 @@ def record() -> None:
 
 
 def page() -> str:
-    """Return the text of docs/conformance.md: what people wrote above HEADING, then the tables of recorded answers."""
+    """Return the text of README.md: what people wrote above HEADING, then the tables of recorded answers."""
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     everything = list(cases())
     written = PAGE.read_text(encoding="utf-8").partition(HEADING)[0]
@@ -125,7 +124,7 @@ def _wrong(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]
             continue
         yield f"**{name}**:\n"
         for section, names in by_section.items():
-            yield f"- [{section}]({FILES}/{section}.json): {', '.join(names)}"
+            yield f"- [{section}]({section}.json): {', '.join(names)}"
         yield ""
 
 
@@ -133,7 +132,7 @@ def _contested(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[
     """Yield the lines of the section about contested questions: a row for each question with different answers."""
     yield "## Contested questions\n"
     yield "Here the standard says nothing, or its readers disagree. None of the answers is wrong. The column `chosen`"
-    yield f"has scrapy-rep's answer, and [{CONTESTED}.json]({FILES}/{CONTESTED}.json) says why. A dash: the parser"
+    yield f"has scrapy-rep's answer, and [{CONTESTED}.json]({CONTESTED}.json) says why. A dash: the parser"
     yield "raised an exception. Questions to which all parsers give the same answer are left out.\n"
     yield f"| case | agent | URL | chosen | {' | '.join(name for name in recorded if name != OURS)} |"
     yield "|---|---|---|---|" + "---|" * (len(recorded) - 1)

@@ -1,4 +1,4 @@
-"""docs/architecture.md lists the modules of the package, docs/internals.md the parts of Scrapy that it uses."""
+"""The pages for contributors agree with the code that they describe."""
 
 from __future__ import annotations
 
