@@ -114,14 +114,14 @@ def _contested(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[
     yield "gave another answer or none. Questions to which all parsers give the same answer are left out.\n"
     yield "| case | chosen | not by |"
     yield "|---|---|---|"
-    rows = {}
+    rows: dict[str, None] = {}  # each row once: a case may ask for several agents
     for case in (case for case in everything if case.section == CONTESTED):
         for at, question in enumerate(case.questions):
             chosen, others = WORDS[question.expected], [name for name in recorded if name != OURS]
             if not_by := [name for name in others if recorded[name]["answers"][case.name][at] != chosen]:
                 names = ", ".join(not_by) if len(not_by) < len(others) else "all"
                 rows[f"| {case.name.partition('/')[2]} | {question.expected} | {names} |"] = None
-    yield from rows  # each once: a case may ask for several agents
+    yield from rows
     yield ""
 
 
