@@ -39,7 +39,7 @@ autodoc_class_signature = "separated"
 
 # Pages of the site whose text is a file outside of this folder.
 FILES = {"changelog": "CHANGELOG.md", "contributing": ".github/CONTRIBUTING.md"}
-
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)([^)]*)\)")  # to a file, perhaps with an anchor
 
 INDEX_COMMENT = re.compile(r"^<!-- index: (.*) -->\n(#+ .*)$", re.MULTILINE)
 
@@ -90,11 +90,18 @@ class Search(SearchEnglish):
 
 
 def read_files(_app: Sphinx, name: str, source: list[str]) -> None:
-    """Read the text of the pages in FILES from their files, and turn links to these files into links to the pages."""
-    if name in FILES:
-        source[0] = Path(__file__).parents[1].joinpath(FILES[name]).read_text("utf-8").replace("](docs/", "](")
-    for page, file in FILES.items():
-        source[0] = source[0].replace(f"](../{file})", f"]({page}.md)").replace(f"]({file})", f"]({page}.md)")
+    """Read the text of the pages in FILES from their files, and make all links lead somewhere on the site: to the page
+    of such a file, or to a copy of another file of the repository, such as a page for contributors."""
+    file = Path(FILES.get(name, f"docs/{name}.md"))
+    pages = {f"../{path}": f"{page}.md" for page, path in FILES.items()}
+
+    def link(found: re.Match[str]) -> str:
+        path = os.path.relpath(file.parent / found[1], "docs")
+        copied = path.startswith("../") and path not in pages
+        return f"](path:{path})" if copied else f"]({pages.get(path, path)}{found[2]})"
+
+    text = Path(__file__).parents[1].joinpath(file).read_text("utf-8") if name in FILES else source[0]
+    source[0] = LINK.sub(link, text)
 
 
 def setup(app: Sphinx) -> None:

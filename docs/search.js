@@ -1,7 +1,7 @@
 /* The search of the site: how Sphinx's searchtools.js orders the pages, and how it reads a question. */
 
 // Pages for contributors come last. A task comes first if its heading or one of its index entries fits.
-const LAST = new Set(["architecture", "benchmarks", "changelog", "conformance", "contributing", "internals", "simulation"]);
+const LAST = new Set(["benchmarks", "changelog", "contributing"]);
 const GUIDES = new Set(["difficult-sites", "migration", "storage", "troubleshooting"]);
 const priority = (page, kind) => {
   if (LAST.has(page)) return -50;

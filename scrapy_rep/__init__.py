@@ -1,7 +1,7 @@
 """scrapy-rep: crawls that obey robots.txt as RFC 9309 requires. This module has the public names.
 
-docs/architecture.md lists the modules, and follows one request and one robots.txt through them. Nearly all code
-that touches the internals of Scrapy and Twisted is in `scrapy_internals`.
+`.github/ARCHITECTURE.md` is a map of the folders, and follows one request and one robots.txt through them. Nearly all
+code that touches the internals of Scrapy and Twisted is in `scrapy_internals`.
 
 Where to add
     a directive: `protocol.robotstxt.syntax` (`Directive`) and `protocol.robotstxt.groups` (`VALUE_FAULTS`);

@@ -2,7 +2,7 @@
 
 PARSER is a name in `parsers.py`, such as `Protego`; or `--` and the command of a program that reads one question and
 prints one word per line (README.md). `--record` asks all parsers that are installed, and writes their answers to
-`answers.json` and docs/conformance.md.
+`answers.json` and README.md.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ from suite import CONTESTED, SECTIONS, Asked, Case, answer, cases
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "answers.json"
-PAGE = HERE.parents[1] / "docs" / "conformance.md"
+PAGE = HERE / "README.md"
 WORDS = {"allow": "a", "disallow": "d", "none": "-"}  # in answers.json
-FILES = "../tests/conformance"
 HEADING = "## The matrix\n"  # all that follows it in the page is written by `record`
-MAX_SHOWN = 60  # characters of a URL
 RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
 
 Answers = Mapping[str, str]
@@ -79,11 +77,11 @@ def record() -> None:
 
 
 def page() -> str:
-    """Return the text of docs/conformance.md: what people wrote above HEADING, then the tables of recorded answers."""
+    """Return the text of README.md: what people wrote above HEADING, then the tables of recorded answers."""
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     everything = list(cases())
     written = PAGE.read_text(encoding="utf-8").partition(HEADING)[0]
-    tables = [*_matrix(recorded, everything), *_wrong(recorded, everything), *_contested(recorded, everything)]
+    tables = [*_matrix(recorded, everything), *_contested(recorded, everything)]
     return written + "\n".join(tables)
 
 
@@ -108,50 +106,23 @@ def _row(label: str, chosen: list[Case], recorded: Mapping[str, Any]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _wrong(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
-    yield "## Wrong answers\n"
-    yield (
-        "These are the cases in which a parser answers questions wrongly or not at all. A number in brackets, such as"
-        " (2), is the number of such questions in the case.\n"
-    )
-    for name, one in recorded.items():
-        by_section: dict[str, list[str]] = {}
-        for case in (case for case in everything if case.section != CONTESTED):
-            if number := sum(how != RIGHT for how in judged(case, one["answers"][case.name])):
-                times = f" ({number})" if number > 1 else ""
-                by_section.setdefault(case.section, []).append(case.name.partition("/")[2] + times)
-        if not by_section:
-            yield f"**{name}**: none.\n"
-            continue
-        yield f"**{name}**:\n"
-        for section, names in by_section.items():
-            yield f"- [{section}]({FILES}/{section}.json): {', '.join(names)}"
-        yield ""
-
-
 def _contested(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
-    """Yield the lines of the section about contested questions: a row for each question with different answers."""
+    """Yield the lines of the section about contested questions: those to which parsers give different answers."""
     yield "## Contested questions\n"
     yield "Here the standard says nothing, or its readers disagree. None of the answers is wrong. The column `chosen`"
-    yield f"has scrapy-rep's answer, and [{CONTESTED}.json]({FILES}/{CONTESTED}.json) says why. A dash: the parser"
-    yield "raised an exception. Questions to which all parsers give the same answer are left out.\n"
-    yield f"| case | agent | URL | chosen | {' | '.join(name for name in recorded if name != OURS)} |"
-    yield "|---|---|---|---|" + "---|" * (len(recorded) - 1)
-    shown = {letter: word if word != "none" else "-" for word, letter in WORDS.items()}
+    yield f"has scrapy-rep's answer, and [{CONTESTED}.json]({CONTESTED}.json) says why. `not by` names the parsers that"
+    yield "gave another answer or none. Questions to which all parsers give the same answer are left out.\n"
+    yield "| case | chosen | not by |"
+    yield "|---|---|---|"
+    rows: dict[str, None] = {}  # each row once: a case may ask for several agents
     for case in (case for case in everything if case.section == CONTESTED):
         for at, question in enumerate(case.questions):
-            others = [shown[one["answers"][case.name][at]] for name, one in recorded.items() if name != OURS]
-            chosen = shown[WORDS[question.expected]]
-            if {chosen} == set(others):
-                continue
-            agent, url = (_code(text) for text in (question.agent, question.url))
-            yield f"| {case.name.partition('/')[2]} | {agent} | {url} | {chosen} | {' | '.join(others)} |"
+            chosen, others = WORDS[question.expected], [name for name in recorded if name != OURS]
+            if not_by := [name for name in others if recorded[name]["answers"][case.name][at] != chosen]:
+                names = ", ".join(not_by) if len(not_by) < len(others) else "all"
+                rows[f"| {case.name.partition('/')[2]} | {question.expected} | {names} |"] = None
+    yield from rows
     yield ""
-
-
-def _code(text: str) -> str:
-    short = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
-    return f"`{short}`".replace("|", "\\|") if text else "empty"
 
 
 if __name__ == "__main__":

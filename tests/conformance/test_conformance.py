@@ -1,4 +1,4 @@
-"""Our parser gives the expected answers, the suite is complete, and docs/conformance.md has the recorded answers."""
+"""Our parser gives the expected answers, the suite is complete, and README.md has the recorded answers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from asking import answer as asked_in_all_ways
+from doc_pages import marked
 from parsers import OURS, installed, version_of
 from run import PAGE, RECORDED, answers_of, main, page
 from suite import ALLOW, CONTESTED, NONE, SECTIONS, Case, Question, cases, octets_of
@@ -75,6 +76,14 @@ def test_every_case_has_questions_and_every_question_says_why() -> None:
 )
 def test_parts_stand_for_octets(parts: object, octets: bytes) -> None:
     assert octets_of(parts) == octets
+
+
+def test_the_case_that_the_page_shows_is_one_of_the_suite() -> None:
+    shown = json.loads(marked("case"))
+    (case,) = (
+        case for case in json.loads((HERE / "2.5-limits.json").read_text("utf-8")) if case["name"] == shown["name"]
+    )
+    assert case == shown
 
 
 # The matrix.

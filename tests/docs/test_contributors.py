@@ -1,10 +1,11 @@
-"""docs/architecture.md lists the modules of the package, docs/internals.md the parts of Scrapy that it uses."""
+"""The pages for contributors agree with the code that they describe."""
 
 from __future__ import annotations
 
 import ast
 import re
 import subprocess
+from pathlib import Path
 
 from doc_pages import ROOT, first_names, marked, names, table
 from test_imports import LAYERS
@@ -16,19 +17,30 @@ PACKAGE = ROOT / "scrapy_rep"
 INTERNALS = PACKAGE / "scrapy_internals"
 
 
+def first_line(path: Path) -> str:
+    return (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").partition("\n")[0]
+
+
 def test_the_list_of_modules_has_the_first_line_of_each_docstring() -> None:
+    """The page lists the folders and the modules beside them. Its command lists all modules."""
     said: list[str] = []
     folders: list[str] = []
     for row in marked("modules").splitlines():
         name, words = row.split(maxsplit=1)
         folders = [*folders[: (len(row) - len(row.lstrip())) // 2], name]
         said.append(f"{''.join(folders)}: {words}")
-    expected = []
-    for path in PACKAGE.rglob("*.py"):
-        first_line = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").partition("\n")[0]
-        name = path.relative_to(ROOT).as_posix().removesuffix("__init__.py")
-        expected.append(f"{name}: {first_line.removesuffix('.')}")
+    listed = {*PACKAGE.glob("*.py"), *PACKAGE.rglob("__init__.py")}
+    expected = {
+        f"{path.relative_to(ROOT).as_posix().removesuffix('__init__.py')}: {first_line(path).removesuffix('.')}"
+        for path in listed
+    }
     assert sorted(said) == sorted(expected)
+
+    ran = subprocess.run(marked("modules-command"), shell=True, cwd=ROOT, capture_output=True, text=True, check=True)
+    printed = [line.removesuffix('"""') for line in ran.stdout.splitlines()]
+    modules = {path: first_line(path) for path in PACKAGE.rglob("*.py")}
+    assert all(modules.values())
+    assert sorted(printed) == sorted(f'{path.relative_to(ROOT)}:"""{line}' for path, line in modules.items())
 
 
 def test_the_package_speaks_of_modules_that_are_there() -> None:

@@ -1,4 +1,4 @@
-"""README.md and docs/*.md as tests read them: fenced blocks and tables, found by the HTML comment above them."""
+"""README, docs and contributors' pages as tests read them: blocks and tables, found by the comment above them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+CONTRIBUTORS = (
+    ".github/ARCHITECTURE.md",
+    "scrapy_rep/scrapy_internals/README.md",
+    "tests/conformance/README.md",
+    "tests/simulation/README.md",
+)
 PAGES = {
-    str(path.relative_to(ROOT)): path.read_text("utf-8")
-    for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
+    name: ROOT.joinpath(name).read_text("utf-8")
+    for name in (
+        "README.md",
+        "CHANGELOG.md",
+        *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md")),
+        *CONTRIBUTORS,
+    )
 }
 README = PAGES["README.md"]
 EXAMPLE = "http://localhost:8000"

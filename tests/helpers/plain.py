@@ -1,6 +1,7 @@
 """RFC 9309's matcher written down sentence by sentence. It is plain and slow, and imports nothing from the package.
 
-What the standard leaves open is decided as in docs/conformance.md. There is no UTF-16, no page of a browser, no limit.
+What the standard leaves open is decided as in `tests/conformance/README.md`.
+There is no UTF-16, no page of a browser, no limit.
 """
 
 from __future__ import annotations

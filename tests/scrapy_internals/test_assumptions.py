@@ -1,6 +1,6 @@
 """What `scrapy_rep.scrapy_internals` takes for granted of Scrapy and Twisted: each by itself, in crawls without us.
 
-A test that fails here names what another release has changed. `docs/internals.md` says what that costs.
+A test that fails here names what another release has changed. `scrapy_internals/README.md` says what that costs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What open pull requests of Scrapy change, in small. `docs/internals.md` lists them."""
+"""What open pull requests of Scrapy change, in small. `scrapy_internals/README.md` lists them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What must hold in every crawl: safety, liveness, cost. Slow hosts are no excuse.
 
 A promise is a function here that yields what breaks it. Its name is the name of the promise. Times are true seconds
-from the beginning of the case. docs/simulation.md numbers the promises, and lists the cases that a promise leaves out.
+from the beginning of the case. README.md numbers the promises, and lists the cases that a promise leaves out.
 """
 
 from __future__ import annotations
