@@ -60,7 +60,7 @@ MAX_PROXY = 100  # characters of a proxy in a reason
 MAX_CAUSE = 100  # characters of an exception in DROPPED, so that entries keep the whole text (MAX_TEXT)
 DROPPED = f"another middleware dropped the request (%s); let it pass requests with {ROBOTS_TXT_REQUEST!r} in their meta"
 
-# A response with one of these statuses counts even if another middleware drops it, and so does a 200 with rules. Any
+# A response with one of these statuses counts even if another middleware drops it, and so does a 200 with groups. Any
 # other may mean that the site has banned the proxy.
 COUNTS_IF_DROPPED = REDIRECT_STATUSES | {404, 410}
 # The most times that a download handler gets one request. Some middlewares repeat it until the status is 200.
@@ -89,8 +89,6 @@ class Fetcher:
         """The number of our requests that a download handler has now."""
         self._count = crawler.stats.inc_value
         self._has_warned = False
-        self._middlewares_set_proxies = False
-        """Whether a middleware sets the proxies of requests that have none, also of requests for a robots.txt."""
         self._logged_errors: set[tuple[str, type[Exception]]] = set()
 
     def _opened(self) -> None:
@@ -104,8 +102,7 @@ class Fetcher:
         from the call.
         """
         count, began = self._count, self._clock.monotonic()
-        are_set = self._middlewares_set_proxies
-        download = new_download(ask, trigger, self._crawler, self._settings, middlewares_set_proxies=are_set)
+        download = new_download(ask, trigger, self._crawler, self._settings, proxy_may_follow=self._are_wrapped)
         request = download.request
         cookies.add_to(request)
         try:
@@ -137,18 +134,17 @@ class Fetcher:
     async def _handle(self, request: Request, call: Call) -> Response:
         """Make the call of a download handler when the request has a place, if it needs one."""
         download = download_of(request)
-        if download is not None and download.left_out is not None and not request.meta.get("proxy"):
-            copy_proxy(download.left_out, request)  # this time, no middleware has set a proxy
-            download.has_proxy = True
+        if download is not None and download.without_proxy_of is not None:
+            proxy, of_environment = request.meta.get("proxy"), request.meta.get("_scheme_proxy")
+            if not proxy or of_environment:  # no middleware of the project has set one
+                copy_proxy(download.without_proxy_of, request)
         places = self.connections.places_for(request, is_robots_txt=download is not None)
         if places is None:
             return await call()
         place, on_slow = Deferred[None](), None
         if download is not None:
             download.handling = place
-            if request.meta.get("proxy"):
-                self._middlewares_set_proxies |= not download.has_proxy and not request.meta.get("_scheme_proxy")
-            else:
+            if not request.meta.get("proxy"):
                 on_slow = partial(self._slow, download)
         async with places.taken(place, on_slow):
             return await (call() if download is None else self._limited(request, download, call))
@@ -217,7 +213,7 @@ class Fetcher:
             dropped = decoded_response(download.response, download)
             robots = RobotsTxt.parse(dropped.body if dropped.status == 200 else b"")
             # A page that bans the proxy may quote rules.
-            if dropped.status not in COUNTS_IF_DROPPED and (robots.is_markup or not robots.has_rules):
+            if dropped.status not in COUNTS_IF_DROPPED and (robots.is_markup or not robots.has_groups):
                 raise
             return dropped
         except StopDownload as exc:

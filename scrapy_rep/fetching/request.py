@@ -49,7 +49,7 @@ HAVE_TIMEOUTS = {"http", "https"}
 # | what | why | for whom |
 # |---|---|---|
 # | `User-Agent` | the site may have other rules for another crawler | everybody |
-# | `proxy`, if the spider has set it | the site may answer other addresses differently | the proxy |
+# | `proxy`, unless a middleware sets another one | the site may answer other addresses differently | the proxy |
 # | `Proxy-Authorization`, with such a proxy | without it, the proxy answers 407 | the proxy |
 # | `_auth_proxy`, with such a proxy | HttpProxyMiddleware removes the header before it for any other proxy | nobody |
 # | `impersonate` | the site may answer other clients differently | everybody |
@@ -72,10 +72,8 @@ class RobotsTxtDownload:
     """The most octets of the body to receive (REP_BODY_LIMIT)."""
     origin: Origin | None
     """The origin whose robots.txt is fetched. It may redirect to another one."""
-    has_proxy: bool = False
-    """Whether it was built with a proxy."""
-    left_out: Request | None = None
-    """The request whose proxy was not copied, because a middleware sets proxies."""
+    without_proxy_of: Request | None = None
+    """The request whose proxy was not copied. It is used if no middleware sets another one."""
     octets: int = 0
     """The octets of the body that were received so far."""
     may_have_waited: bool = False
@@ -138,10 +136,14 @@ def is_offline(crawl: BaseSettings) -> bool:
 
 
 def new_download(
-    ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings, *, middlewares_set_proxies: bool
+    ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings, *, proxy_may_follow: bool
 ) -> RobotsTxtDownload:
     """Build the request, in the record of its download. `trigger`: the request that needs the robots.txt.
-    `middlewares_set_proxies`: whether a middleware sets them, also for our requests."""
+
+    If `trigger` was sent before, its proxy may be one that a middleware has chosen for another request. So the proxy is
+    left out, and a middleware may choose one. If none does, the proxy follows later (`Fetcher`). `proxy_may_follow` is
+    whether that is possible.
+    """
     url, number = ask.url, next(_NUMBERS)
     origin, target = Origin.of(trigger.url), Origin.of(url)
     is_same_host = origin is not None and target is not None and origin.host == target.host
@@ -162,11 +164,10 @@ def new_download(
         # An uncompressed body can be cut anywhere and still be read.
         headers[b"Accept-Encoding"] = b"identity"
     request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
-    left_out = trigger if middlewares_set_proxies and was_sent(trigger) else None
+    left_out = trigger if proxy_may_follow and was_sent(trigger) else None
     if left_out is None:
         copy_proxy(trigger, request)
-    has_proxy = "proxy" in request.meta
-    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit, origin, has_proxy, left_out)
+    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit, origin, left_out)
     return download
 
 

@@ -335,7 +335,7 @@ class DropsTypes:
     ("robots", "expected"),
     [
         pytest.param(RULES, AccessResult.SUCCESS, id="rules"),
-        pytest.param("no rules\n", AccessResult.UNREACHABLE, id="no-rules"),
+        pytest.param("no rules\n", AccessResult.UNREACHABLE, id="no-group"),
         # A page that bans a proxy may quote rules.
         pytest.param(f"<html><pre>banned\n{RULES}", AccessResult.UNREACHABLE, id="a-page-with-rules"),
     ],
@@ -345,3 +345,11 @@ async def test_a_dropped_200_counts_if_it_has_rules(web: Web, robots: str, expec
     site = web.site({"/robots.txt": answer(robots), "*": answer("page", headers={"Content-Type": "text/html"})})
     _result, access = await outcome(site, settings={"DOWNLOADER_MIDDLEWARES": {DropsTypes: 543}})
     assert access is expected
+
+
+@ensureDeferred
+async def test_a_dropped_200_counts_if_its_groups_allow_everything(web: Web) -> None:
+    page = answer("page", headers={"Content-Type": "text/html"})
+    site = web.site({"/robots.txt": answer("user-agent: *\ndisallow:\n"), "*": page})
+    result = await crawl(site.url("/"), settings={"DOWNLOADER_MIDDLEWARES": {DropsTypes: 543}})
+    assert list(result.pages) == [site.url("/")]
