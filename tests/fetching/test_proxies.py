@@ -19,11 +19,13 @@ from web import RULES, Route, Site, Web, answer, redirect
 from scrapy_rep.fetching.request import new_download
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask
+from scrapy_rep.protocol.outage import BACKOFFS
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 
 REFUSED = "http://127.0.0.1:1"
 HOST = "http://site.example"
+TWO_ROUNDS = {"REP_UNREACHABLE_WAIT": BACKOFFS[0] + 1}
 
 
 def proxies(web: Web, number: int, **routes: Route) -> list[Site]:
@@ -77,7 +79,7 @@ async def test_a_later_round_uses_another_proxy(web: Web) -> None:
 
     result = await crawl(
         *through(first.origin, second.origin, number=4),
-        settings={"REP_UNREACHABLE_WAIT": 6},
+        settings=TWO_ROUNDS,
         robots=with_clock(Time()),
         prepare=lambda crawler: crawler.signals.connect(answered, robots_response, weak=False),
     )
@@ -152,7 +154,7 @@ async def test_the_next_crawl_asks_a_host_that_was_down(web: Web, tmp_path: Path
 @ensureDeferred
 async def test_the_next_crawl_makes_one_round_if_the_host_is_still_down(web: Web, tmp_path: Path) -> None:
     site = web.robots(answer(kind="reset"))
-    settings: dict[str, Any] = {"REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite", "REP_UNREACHABLE_WAIT": 6}
+    settings: dict[str, Any] = {"REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite", **TWO_ROUNDS}
     clock = with_clock(Time())
     for number in (2, 3):
         result = await crawl(site.url("/"), robots=clock, settings=settings)

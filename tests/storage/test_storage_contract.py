@@ -30,7 +30,7 @@ from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import outage_after
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.storage import Storage, storage_of
+from scrapy_rep.storage import STORAGES, Storage, storage_of
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 from scrapy_rep.storage.sqlite import BUSY
 
@@ -45,8 +45,8 @@ class OwnStorage(DictStorage):
         return cls(address)
 
 
-BACKENDS = ["sqlite", "redis", "own"]
-SHARED = ["sqlite", "redis"]
+SHARED = [*{path: scheme for scheme, path in reversed(STORAGES.items())}.values()]  # one scheme for each class
+BACKENDS = [*SHARED, "own"]
 
 Opened = Callable[[], Storage]
 
@@ -61,9 +61,12 @@ def store_of(**settings: Any) -> Storage:
 @pytest.fixture
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
     """Opens the store that the test is about, the same one each time as far as it is shared."""
-    address = f"sqlite://{tmp_path}/deeper/robots.db" if request.param == "sqlite" else "own:x"
-    if request.param == "redis":
-        address = request.getfixturevalue("redis_server").url
+    addresses: dict[str, Callable[[], str]] = {
+        "sqlite": lambda: f"sqlite://{tmp_path}/deeper/robots.db",
+        "redis": lambda: str(request.getfixturevalue("redis_server").url),
+        "own": lambda: "own:x",
+    }
+    address = addresses[request.param]()
     return lambda: store_of(REP_STORAGE=address, REP_STORAGES={"own": OwnStorage})
 
 
