@@ -45,7 +45,7 @@ class OwnStorage(DictStorage):
         return cls(address)
 
 
-SHARED = [*{path: scheme for scheme, path in reversed(STORAGES.items())}.values()]  # one scheme for each class
+SHARED = [scheme for scheme in STORAGES if scheme != "rediss"]  # that one is Redis with TLS
 BACKENDS = [*SHARED, "own"]
 
 Opened = Callable[[], Storage]
