@@ -5,14 +5,21 @@ Through a proxy, it always does: plans of proxies allow a number of connections,
 
 from __future__ import annotations
 
+import asyncio
+import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from crawling import BY_ORIGIN, Crawl, CrawlSpider, close_spider, crawl
+from processes import crawled
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, succeed
@@ -193,22 +200,106 @@ async def test_a_stop_ends_requests_that_wait_for_a_place(web: Web) -> None:
     assert result.tracebacks == []
 
 
-class FetchesATokenFirst(HTTP11DownloadHandler):
-    """A download handler that first fetches a token from another site, through the engine."""
+# What does not come from the scheduler, and a limit that changes.
 
-    token = ""
+
+FILES = [f"http://files{n}.example" for n in range(72)]
+
+
+class ReleasesTogether(CrawlSpider):
+    """Lets the pages answer when as many are under way as should be, or after ten seconds."""
+
+    site: Site
+    number: int
+
+    async def start(self) -> AsyncIterator[Request]:
+        async for request in super().start():
+            yield request
+        for _ in range(100):
+            if len(self.site.requests) - len(self.site.robots_requests) >= self.number:
+                break
+            await sleep(0.1)
+        self.site.web.release(self.site)
+
+
+def pages_at_once(site: Site) -> int:
+    return most_at_once(request for request in site.requests if request["target"] != "/robots.txt")
+
+
+@ensureDeferred
+async def test_files_of_a_pipeline_need_no_place(web: Web, every_name_is_here: None, tmp_path: Path) -> None:
+    site = web.site({"/robots.txt": answer(RULES), "/": answer("page"), "*": answer("file", kind="hold")})
+
+    class HasFiles(CrawlSpider):
+        def parse(self, response: Response, **more: Any) -> Any:
+            super().parse(response, **more)
+            yield {"file_urls": [f"{host}:{site.port}/file" for host in FILES]}
+
+    spider = type("Together", (ReleasesTogether, HasFiles), {"site": site, "number": 1 + len(FILES)})
+    pipeline = {"ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1}, "FILES_STORE": str(tmp_path)}
+    result = await crawl(f"{HOSTS[0]}:{site.port}/", spider=spider, settings={**pipeline, "CONCURRENT_REQUESTS": 4})
+    assert pages_at_once(site) == len(FILES)
+    assert result.stats["file_count"] == len(FILES)
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_a_limit_that_is_raised_during_the_crawl(web: Web, every_name_is_here: None) -> None:
+    site = web.site({"/robots.txt": answer(RULES), "/": answer("page"), "*": answer("page", kind="hold")})
+
+    class Raises(CrawlSpider):
+        def parse(self, response: Response, **more: Any) -> Any:
+            super().parse(response, **more)
+            self.crawl.downloader.total_concurrency = 32
+
+    spider = type("Together", (ReleasesTogether, Raises), {"site": site, "number": 1 + 32})
+    urls = [f"{host}:{site.port}/{'page' * (n > 0)}" for n, host in enumerate(HOSTS)]
+    result = await crawl(*urls, spider=spider, settings={"CONCURRENT_REQUESTS": 2})
+    assert pages_at_once(site) == 32
+    assert_all_pages(result, site, limit=32)
+
+
+class NeedsToken(HTTP11DownloadHandler):
+    """Gets a token through the engine before it downloads a page."""
+
+    base = ""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self.crawler: Any = crawler
 
     async def download_request(self, request: Request) -> Response:
-        if "/page" in request.url:
-            await self._crawler.engine.download_async(Request(self.token))
+        if request.url.endswith("/page"):
+            token = Request(urljoin(self.base or request.url, "token"))
+            await asyncio.wait_for(self.crawler.engine.download_async(token), 10)
         return await super().download_request(request)
+
+
+@ensureDeferred
+async def test_a_download_handler_that_downloads_through_the_engine(web: Web) -> None:
+    site = web.site({"/robots.txt": answer(RULES), "*": answer("page")})
+    settings = {"CONCURRENT_REQUESTS": 1, "DOWNLOAD_HANDLERS": {"http": NeedsToken}}
+    result = await crawl(site.url("/page"), settings=settings)
+    assert site.targets == ["/robots.txt", "/token", "/page"]
+    assert result.tracebacks == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="this reactor needs Linux")
+def test_links_that_fail_at_once_without_asyncio(web: Web) -> None:
+    """They wait while all places are taken. Then one after the other fails in the call that gives it its place."""
+    hanging = [web.robots(answer(kind="hang")).url() for _ in range(90)]
+    failing = [f"nothing://host{n}.example/" for n in range(200)]
+    reactor = {"TWISTED_REACTOR": "twisted.internet.epollreactor.EPollReactor", "DOWNLOADER": "crawling.SlotByOrigin"}
+    ended = crawled([*hanging, *failing], {**reactor, "CONCURRENT_REQUESTS": 90, "REP_FETCH_TIMEOUT": 2})
+    assert Counter(ended.by_url.values()) == {"RobotsUnreachable": 290}
+    assert ended.complaints == []
 
 
 @ensureDeferred
 async def test_a_download_handler_that_waits_for_a_robots_txt_lets_the_crawl_end(web: Web) -> None:
     """With one place, which its own request has. When the crawl begins to close, everybody gets a place."""
     site, other = web.robots(RULES), web.robots(RULES)
-    handler = type("Handler", (FetchesATokenFirst,), {"token": other.url("/token")})
+    handler = type("Handler", (NeedsToken,), {"base": other.url("/")})
 
     class Closes(CrawlSpider):
         async def start(self) -> Any:

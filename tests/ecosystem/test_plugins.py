@@ -132,6 +132,31 @@ async def test_a_404_for_robots_txt_is_a_ban_unless_the_policy_of_the_docs_is_se
     assert result.stats.get("bans/status/404", 0) == (not has_policy)
 
 
+# scrapy-proxies.
+
+
+@pytest.mark.parametrize("mode", [0, 1], ids=["another-proxy-for-each-request", "one-proxy"])
+def test_scrapy_proxies_sets_the_proxy_of_robots_txt(web: Web, tmp_path: Path, mode: int) -> None:
+    """It keeps its mark in the meta. A redirect to another host carries both the proxy and the mark."""
+    hosts = [f"http://host{n}.example" for n in range(54)]
+    others = [host.replace("host", "other") for host in hosts[:24]]
+    routes = {f"{host}/robots.txt": answer(RULES) for host in (*hosts, *others)}
+    routes |= {f"{host}/": redirect(f"{other}/") for host, other in zip(hosts, others, strict=False)}
+    proxies = [web.site({**routes, "*": answer("page")}) for _ in range(3)]
+    listed = tmp_path / "proxies.txt"
+    listed.write_text("".join(f"{proxy.origin.replace('//', '//user:s3cr3t@')}\n" for proxy in proxies))
+    middlewares = {
+        "scrapy.downloadermiddlewares.retry.RetryMiddleware": 90,
+        "scrapy_proxies.RandomProxy": 100,
+        "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": 110,
+    }
+    settings = {"PROXY_LIST": str(listed), "PROXY_MODE": mode, "DOWNLOADER_MIDDLEWARES": middlewares}
+    crawl = crawled([f"{host}/" for host in hosts], settings)
+    assert len(crawl.pages) == 54
+    assert len([t for proxy in proxies for t in proxy.targets if t.endswith("/robots.txt")]) == 54 + 24
+    assert crawl.complaints == []
+
+
 # scrapy-playwright.
 
 

@@ -61,6 +61,15 @@ class Filter:
         Guard().process_request(request)
 
 
+class DropsFiles:
+    """Drops responses by their type, to get pages alone. It drops robots.txt, too."""
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if (response.headers.get("Content-Type") or b"").startswith(b"text/plain"):
+            raise IgnoreRequest("no page")
+        return response
+
+
 class Browser:
     """Answers a request itself, as a middleware for Selenium does."""
 
@@ -126,6 +135,11 @@ PROJECTS = {
         settings={"DOWNLOADER_MIDDLEWARES": {Browser: 100}},
         paths=("/rendered", "/private/rendered"),
         robots=PLAIN,
+    ),
+    "a filter of types": Project(
+        settings={"DOWNLOADER_MIDDLEWARES": {DropsFiles: 543}},
+        paths=("/", "/page"),
+        robots=answer(RULES, headers={"Content-Type": "text/plain"}),
     ),
     "a monitor of the finish reason": Project(settings={"EXTENSIONS": {Monitor: 0}}, paths=("/private",)),
     "a spider that switches robots.txt off": Project(spider=SwitchesOff),

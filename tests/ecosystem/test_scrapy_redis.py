@@ -8,14 +8,17 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, crawl
+from crawling import CrawlSpider, close_spider, crawl
 from processes import CrawlProcess, Ended, crawl_process, crawled, until
 from pytest_twisted import ensureDeferred
 from redis_server import RedisServer
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider
+from scrapy.http import Response
 from web import RULES, Site, Web, answer
 
+from scrapy_rep.protocol import outage
 from scrapy_rep.waiting.copies import ALIVE, PULSE
 
 pytestmark = pytest.mark.ecosystem
@@ -189,31 +192,108 @@ def test_a_clean_start_forgets_waiting_requests(web: Web, redis_server: RedisSer
     assert keys(redis_server) == set()
 
 
-@pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")  # of the plugin
-@ensureDeferred
-async def test_a_spider_that_reads_its_urls_from_redis_obeys_robots_txt(web: Web, redis_server: RedisServer) -> None:
-    from redis import Redis  # noqa: PLC0415 - an extra
-    from scrapy_redis.spiders import RedisMixin  # noqa: PLC0415
+def reads(spider: type[CrawlSpider], **attributes: Any) -> type[CrawlSpider]:
+    """A spider that reads its URLs from Redis, as RedisSpider does. The others are its attributes."""
+    from scrapy_redis.spiders import RedisMixin  # noqa: PLC0415 - an extra
 
-    class Reads(RedisMixin, CrawlSpider):  # type: ignore[misc]
+    class Reads(RedisMixin, spider):  # type: ignore[misc, valid-type]
         name = "tells-all"
 
         @classmethod
-        def from_crawler(cls, crawler: Crawler, *args: Any, **attributes: Any) -> Any:
-            spider = super().from_crawler(crawler, *args, **attributes)
+        def from_crawler(cls, crawler: Crawler, *args: Any, **more: Any) -> Any:
+            spider = super().from_crawler(crawler, *args, **more)
             spider.setup_redis(crawler)
             return spider
 
         def make_request_from_data(self, data: bytes) -> Request:
-            return self.prepared(data.decode())
+            request = Request(data.decode(), dont_filter=True, meta=dict(attributes.get("meta", {})))
+            prepared: Request = self.prepared(request)
+            return prepared
 
+    return type("Reads", (Reads,), attributes)
+
+
+def push(server: RedisServer, *urls: str) -> None:
+    from redis import Redis  # noqa: PLC0415 - an extra
+
+    with Redis.from_url(server.url) as redis:
+        redis.rpush("tells-all:start_urls", *urls)
+
+
+OF_PLUGIN = pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
+
+
+@OF_PLUGIN
+@ensureDeferred
+async def test_a_spider_that_reads_its_urls_from_redis_obeys_robots_txt(web: Web, redis_server: RedisServer) -> None:
     site = web.robots(answer(RULES, delay=0.3))
-    with Redis.from_url(redis_server.url) as redis:
-        redis.rpush("tells-all:start_urls", *pages(site), site.url("/private"))
+    push(redis_server, *pages(site), site.url("/private"))
     settings = {**settings_for(redis_server), "MAX_IDLE_TIME_BEFORE_CLOSE": 3, "CONCURRENT_REQUESTS": 4}
-    result = await crawl(spider=Reads, settings=settings)
+    result = await crawl(spider=reads(CrawlSpider), settings=settings)
     assert sorted(result.pages) == sorted(pages(site))
     assert list(result.refused) == [site.url("/private")]
+
+
+class StopsAtTheFirstRefusal(CrawlSpider):
+    server: Any
+
+    def failed(self, failure: Any) -> None:
+        super().failed(failure)
+        if not self.crawl.ends:
+            self.crawl.ends.append(self.server.llen("tells-all:start_urls"))
+            close_spider(self, "enough")
+
+
+@OF_PLUGIN
+@pytest.mark.parametrize("has_proxy", [False, True], ids=["direct", "proxy"])
+@pytest.mark.parametrize("scheduler", ["scrapy_redis.scheduler.Scheduler", "scrapy.core.scheduler.Scheduler"])
+@ensureDeferred
+async def test_in_an_outage_a_spider_leaves_its_urls_in_redis(
+    web: Web, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch, scheduler: str, has_proxy: bool
+) -> None:
+    """Other crawlers can take them. It keeps about REP_WAITING_MAX of them, and asks for robots.txt through the proxy
+    that the spider sets."""
+    monkeypatch.setattr(outage, "BACKOFFS", (2.0,))
+    site = web.site({"*": answer(status=503)})
+    host = "http://down.example" if has_proxy else site.origin
+    push(redis_server, *(f"{host}/{n}" for n in range(2_000)))
+    spider = reads(StopsAtTheFirstRefusal, meta={"proxy": site.origin} if has_proxy else {})
+    settings = {"SCHEDULER": scheduler, "REP_WAITING_MAX": 20, "REP_UNREACHABLE_WAIT": 3, "CONCURRENT_REQUESTS": 4}
+    result = await crawl(spider=spider, settings=settings_for(redis_server, **settings))
+    (left,) = result.ends
+    assert 2_000 - left <= 100, "20, and some batches of 4"
+    assert set(site.targets) == {f"{host}/robots.txt" if has_proxy else "/robots.txt"}
+    assert len(site.targets) == 2
+    assert result.tracebacks == []
+
+
+class LeadsOn(CrawlSpider):
+    """Requests other hosts with the meta of the page of the first one, and stops."""
+
+    def parse(self, response: Response, **more: Any) -> Any:
+        super().parse(response, **more)
+        if response.url == "http://site.example/":
+            for n in range(6):
+                yield self.prepared(Request(f"http://other{n}.example/", meta=response.meta))
+            raise CloseSpider("enough")
+
+
+@OF_PLUGIN
+@ensureDeferred
+async def test_another_crawler_asks_for_robots_txt_through_the_proxy_that_the_spider_has_set(
+    web: Web, redis_server: RedisServer
+) -> None:
+    hosts = ["site.example", *(f"other{n}.example" for n in range(6))]
+    proxy = web.site({**{f"http://{host}/robots.txt": answer(RULES) for host in hosts}, "*": answer("page")})
+    settings = settings_for(redis_server, MAX_IDLE_TIME_BEFORE_CLOSE=1)
+    push(redis_server, "http://site.example/")
+    spider = reads(LeadsOn, meta={"proxy": proxy.origin})
+    first = await crawl(spider=spider, settings=settings)
+    second = await crawl(spider=spider, settings=settings)
+    assert second.pages
+    assert len(first.pages) + len(second.pages) == 7
+    assert sorted(proxy.targets) == sorted(f"http://{host}/{path}" for host in hosts for path in ("", "robots.txt"))
+    assert first.tracebacks == second.tracebacks == []
 
 
 def test_a_redis_that_hangs_makes_no_crawler_take_anothers_requests(web: Web, redis_server: RedisServer) -> None:

@@ -408,6 +408,27 @@ async def test_the_first_origin_gets_a_cookie_that_another_one_has_set_for_it(
 
 
 @ensureDeferred
+async def test_no_host_between_gets_a_cookie_of_an_earlier_one(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, login, consent = (f"http://{name}.shop.test" for name in ("www", "login", "consent"))
+    routes: dict[str, Any] = {
+        f"{shop}/robots.txt": [redirect(f"{login}/", 302, set_for_all("first")), answer(DISALLOW_ALL)],
+        f"{login}/": redirect(f"{consent}/", 302, set_for_all("second")),
+        f"{consent}/": redirect(f"{shop}/robots.txt", 302, set_for_all("third")),
+    }
+    proxy = web.site(routes)
+    monkeypatch.setenv("http_proxy", proxy.origin)
+    result = await crawl(f"{shop}/")
+    *before, last = [request["headers"].get("Cookie") for request in proxy.requests]
+    assert before == [None, None, None]
+    assert set(last.split("; ")) == {"first=1", "second=1", "third=1"}
+    assert len(result.refused) == 1
+
+
+def set_for_all(name: str) -> dict[str, str]:
+    return {"Set-Cookie": f"{name}=1; Domain=shop.test"}
+
+
+@ensureDeferred
 async def test_cookies_of_a_redirecting_origin_do_not_reach_another(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """With so many cookies, the other server would answer 400, which allows everything."""
     attacker, victim = "http://a.shared.test", "http://b.shared.test"

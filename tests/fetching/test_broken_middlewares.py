@@ -157,6 +157,37 @@ async def test_a_response_that_a_middleware_made_up_is_not_said_to_be_the_sites(
 
 
 @ensureDeferred
+async def test_with_a_download_slot_an_answer_is_still_made_up(web: Web, tmp_path: Any) -> None:
+    """It carries the slot from the page's request, although it was never in the downloader."""
+    site = web.robots(RULES)
+    settings: dict[str, Any] = {"REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite"}
+    page = Request(site.url("/"), meta={"download_slot": "shared"})
+    result = await crawl(page, settings={**settings, "DOWNLOADER_MIDDLEWARES": {AnswersByItself: 543}})
+    (error,) = result.refused.values()
+    assert "instead of a download handler" in str(error)
+    assert list((await crawl(site.url("/"), settings=settings)).pages) == [site.url("/")], "other crawls do not know"
+
+
+class CopiesOnce:
+    """Replaces each request by a copy of it, which passes the middlewares again."""
+
+    def process_request(self, request: Request) -> Request | None:
+        is_copy = request.meta.setdefault("is_copy", False)
+        return None if is_copy else request.replace(meta={**request.meta, "is_copy": True}, dont_filter=True)
+
+
+@ensureDeferred
+async def test_the_answer_to_a_copy_of_the_request_is_the_sites(web: Web, tmp_path: Any) -> None:
+    site = web.robots(answer(status=599))
+    settings: dict[str, Any] = {"REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite"}
+    result = await crawl(site.url("/"), settings={**settings, "DOWNLOADER_MIDDLEWARES": {CopiesOnce: 543}})
+    (error,) = result.refused.values()
+    assert str(error).endswith("robots.txt: HTTP 599)")
+    assert list((await crawl(site.url("/"), settings=settings)).refused) == [site.url("/")]
+    assert len(site.robots_requests) == 1, "the next crawl knows"
+
+
+@ensureDeferred
 async def test_an_answer_of_the_site_names_no_middleware(web: Web) -> None:
     class Passes:
         def process_request(self, request: Request) -> None:
@@ -226,6 +257,28 @@ class RepeatsOthers:
 class RepeatsOthersByCopies:
     def process_response(self, request: Request, response: Response) -> Request | Response:
         return response if response.status == 200 else request.replace(dont_filter=True)
+
+
+class DropsOtherTypes:
+    """Drops each response that is no HTML, as a snippet in many projects does."""
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if not (response.headers.get("Content-Type") or b"").startswith(b"text/html"):
+            raise IgnoreRequest("not today")
+        return response
+
+
+@pytest.mark.parametrize("order", [543, 610])
+@pytest.mark.parametrize("text", [RULES, "user-agent: *\nallow: /\n"])
+@ensureDeferred
+async def test_a_middleware_for_content_types_costs_no_page(web: Web, text: str, order: int) -> None:
+    text_type, html = {"Content-Type": "text/plain"}, {"Content-Type": "text/html"}
+    site = web.site({"/robots.txt": answer(text, headers=text_type), "*": answer("<p>page", headers=html)})
+    result = await crawl(
+        site.url("/"), site.url("/page"), settings={"DOWNLOADER_MIDDLEWARES": {DropsOtherTypes: order}}
+    )
+    assert len(result.pages) == 2
+    assert result.tracebacks == []
 
 
 # 543 and 610: after and before Scrapy's middleware for redirects gets the response.

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from crawling import ADDON, CrawlSpider, Time, crawl, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response
+from scrapy.signals import response_received
 from web import RULES, Route, Site, Web, answer, redirect
 
 from scrapy_rep.fetching.request import new_download
@@ -370,3 +371,112 @@ async def test_a_site_that_answers_through_a_proxy_is_to_blame_itself(web: Web) 
     result = await crawl(Request(f"{HOST}/", meta={"proxy": proxy}))
     (error,) = result.refused.values()
     assert "proxy" not in str(error)
+
+
+# Whose proxy a robots.txt is fetched through.
+
+
+OTHERS = [f"http://other{n}.example" for n in range(6)]
+FOLLOWED = pytest.mark.parametrize("by", ["redirect", "meta"])
+
+
+def leading_on(web: Web) -> Site:
+    """A proxy. Behind it, pages of HOST lead to OTHERS."""
+    routes: dict[str, Route] = {f"{url}/robots.txt": answer(RULES) for url in (HOST, *OTHERS)}
+    routes |= {f"{HOST}/{n}": redirect(f"{url}/") for n, url in enumerate(OTHERS)}
+    return web.site({**routes, "*": answer("page")})
+
+
+class LeadsOn(Redirected):
+    """Requests OTHERS with the meta of a page of HOST, or HOST redirects to them (`by`). Records each request for a
+    robots.txt in `ends`: its URL, proxy and download slot."""
+
+    by = "redirect"
+    stops = False
+    """Whether the crawl stops while the requests are in the queue."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **attributes: Any) -> LeadsOn:
+        spider = super().from_crawler(crawler, *args, **attributes)
+        crawler.signals.connect(spider.received, response_received)
+        return spider
+
+    def received(self, request: Request) -> None:
+        if request.meta.get("is_robotstxt_request"):
+            self.crawl.ends.append((request.url, request.meta.get("proxy"), request.meta["download_slot"]))
+
+    def parse(self, response: Response, **more: Any) -> Any:
+        super().parse(response, **more)
+        if response.url == f"{HOST}/start":
+            for n, url in enumerate(OTHERS):
+                next_url = f"{HOST}/{n}" if self.by == "redirect" else f"{url}/"
+                yield self.prepared(Request(next_url, meta=response.meta))
+            if self.stops:
+                raise CloseSpider("enough")
+
+
+@FOLLOWED
+@pytest.mark.parametrize("setup", ["first-crawl", "JOBDIR", "REP_STORAGE", "REP_EXEMPT"])
+@ensureDeferred
+async def test_no_host_sees_an_address_that_the_spider_hides(web: Web, tmp_path: Path, setup: str, by: str) -> None:
+    proxy = leading_on(web)
+    values = {"JOBDIR": f"{tmp_path}/job", "REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite", "REP_EXEMPT": [HOST]}
+    settings = {name: value for name, value in values.items() if name == setup}
+    crawls = []
+    if setup == "JOBDIR":
+        spider = type("Stops", (LeadsOn,), {"by": by, "stops": True})
+        crawls.append(await crawl(*hidden(proxy, "start"), spider=spider, settings=settings))
+        assert len(crawls[0].pages) < 1 + len(OTHERS)
+    if setup == "REP_STORAGE":
+        crawls.append(await crawl(*hidden(proxy, "other"), spider=LeadsOn, settings=settings))
+    urls = () if setup == "JOBDIR" else hidden(proxy, "start")
+    crawls.append(await crawl(*urls, spider=type("Goes", (LeadsOn,), {"by": by}), settings=settings))
+    asked = OTHERS if setup == "REP_EXEMPT" else [HOST, *OTHERS]
+    robots = {end[:2] for each in crawls for end in each.ends}
+    assert robots == {(f"{url}/robots.txt", proxy.origin) for url in asked}
+    assert {f"{url}/" for url in OTHERS} <= set(proxy.targets)
+    assert [each.refused or each.failed or each.tracebacks for each in crawls] == [[]] * len(crawls)
+
+
+def hidden(proxy: Site, path: str) -> list[Request]:
+    return [Request(f"{HOST}/{path}", meta={"proxy": proxy.origin})]
+
+
+class Marks:
+    """Sets a proxy and a mark beside it, as scrapy-proxies does. With a proxy but no mark, it raises a KeyError, and
+    then gives the proxy up."""
+
+    addresses: ClassVar[list[str]] = []
+
+    def process_request(self, request: Request) -> None:
+        if "proxy" not in request.meta or request.meta["has_failed"]:
+            request.meta.update(proxy=self.addresses[0], has_failed=False)
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        if request.meta.get("proxy") in self.addresses:
+            self.addresses.remove(request.meta["proxy"])
+
+
+@FOLLOWED
+@ensureDeferred
+async def test_a_middleware_that_sets_proxies_sets_them_for_robots_txt_too(
+    web: Web, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    proxy = leading_on(web)
+    addresses = [proxy.origin] * 3
+    monkeypatch.setattr(Marks, "addresses", addresses)
+    spider = type("Goes", (LeadsOn,), {"by": by})
+    result = await crawl(f"{HOST}/start", spider=spider, settings={"DOWNLOADER_MIDDLEWARES": {Marks: 100}})
+    assert {f"{url}/" for url in OTHERS} <= set(proxy.targets)
+    assert len(result.ends) == 1 + len(OTHERS)
+    assert (result.refused, result.failed, result.tracebacks, len(addresses)) == ({}, {}, [], 3)
+
+
+@FOLLOWED
+@ensureDeferred
+async def test_each_host_has_a_download_slot_of_its_own(web: Web, by: str) -> None:
+    """A redirected request, or one with the meta of a response, carries the slot of the first host."""
+    proxy = leading_on(web)
+    result = await crawl(*hidden(proxy, "start"), spider=type("Goes", (LeadsOn,), {"by": by}))
+    slots = sorted((url, slot) for url, _, slot in result.ends)
+    assert slots == sorted((f"{url}/robots.txt", url.removeprefix("http://")) for url in (HOST, *OTHERS))

@@ -30,14 +30,17 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("handler", HANDLERS)
 @pytest.mark.parametrize("answers", [True, False], ids=["407", "refused"])
+@pytest.mark.parametrize("scheme", ["http://", ""], ids=["with-a-scheme", "without-a-scheme"])
 @ensureDeferred
 async def test_it_is_in_no_log_line_and_in_no_file(
-    web: Web, handler: str, answers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    web: Web, *, handler: str, answers: bool, scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     proxy = web.site({"*": answer(status=407)}).origin if answers else "http://127.0.0.1:1"
-    page = Request("https://example.com/page", meta={"proxy": proxy.replace("//", "//user:s3cr3t@")})
+    meta = {"proxy": proxy.replace("http://", f"{scheme}user:s3cr3t@")}
+    page = Request("https://example.com/page", meta=meta)
     settings: dict[str, Any] = {**SETTINGS, "REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite"}
+    settings["HTTPPROXY_ENABLED"] = bool(scheme)  # without a scheme, HttpProxyMiddleware removes the password
     result = await crawl(page, settings={**settings, "DOWNLOAD_HANDLERS": {"https": HANDLERS[handler]}})
     (error,) = result.refused.values()
     assert "s3cr3t" not in f"{error} {error.cause} {error.verdict}"

@@ -81,3 +81,14 @@ async def test_a_fetch_under_way_keeps_the_spider_busy(web: Web) -> None:
     site = web.robots(answer(RULES, delay=1))
     result = await crawl(spider=FedWhenIdle, urls=[site.url()])
     assert result.ends == ["idle", "answered", "page", "idle"]
+
+
+@ensureDeferred
+async def test_it_is_not_fed_without_end_in_an_outage() -> None:
+    """While REP_WAITING_MAX requests wait, the spider is busy. The first request to each origin does not count."""
+    urls = [f"{REFUSED.replace(':1/', f':{1 + n % 5}/')}{n}" for n in range(300)]
+    settings = {"REP_UNREACHABLE_WAIT": 3, "REP_WAITING_MAX": 20}
+    result = await crawl(spider=FedWhenIdle, settings=settings, urls=urls)
+    assert len(result.refused) == 300
+    assert result.ends.index("refused") < 100
+    assert result.stats["finish_reason"] == "finished"
