@@ -29,6 +29,7 @@ from zope.interface import implementer  # type: ignore[import-untyped]
 
 from scrapy_rep import RepMiddleware
 from scrapy_rep.fetching import places
+from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
 
 HOSTS = [f"http://site{n}.example" for n in range(60)]
@@ -295,6 +296,11 @@ def test_links_that_fail_at_once_without_asyncio(web: Web) -> None:
     assert ended.complaints == []
 
 
+def is_awaited(crawler: Crawler, site: Site) -> bool:
+    """Whether a fetch of the site's robots.txt is under way."""
+    return Origin.of(site.origin) in RepMiddleware.of(crawler)._single_flight._fetches
+
+
 @ensureDeferred
 async def test_a_download_handler_that_waits_for_a_robots_txt_lets_the_crawl_end(web: Web) -> None:
     """With one place, which its own request has. When the crawl begins to close, everybody gets a place."""
@@ -304,12 +310,15 @@ async def test_a_download_handler_that_waits_for_a_robots_txt_lets_the_crawl_end
     class Closes(CrawlSpider):
         async def start(self) -> Any:
             yield self.prepared(site.url("/page"))
-            await sleep(0.3)
-            assert other.requests == []
+            while not is_awaited(self.crawler, other):
+                await sleep(0.05)
+            await sleep(0.1)
+            self.crawl.ends.append(other.targets)
             close_spider(self, "enough")
 
     settings = {"CONCURRENT_REQUESTS": 1, "DOWNLOAD_HANDLERS": {"http": handler}}
     result = await crawl(spider=Closes, settings=settings)
     assert list(result.pages) == [site.url("/page")]
+    assert result.ends == [[]]
     assert other.targets == ["/robots.txt", "/token"]
     assert result.stats["finish_reason"] == "enough"

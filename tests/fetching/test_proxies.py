@@ -480,3 +480,44 @@ async def test_each_host_has_a_download_slot_of_its_own(web: Web, by: str) -> No
     result = await crawl(*hidden(proxy, "start"), spider=type("Goes", (LeadsOn,), {"by": by}))
     slots = sorted((url, slot) for url, _, slot in result.ends)
     assert slots == sorted((f"{url}/robots.txt", url.removeprefix("http://")) for url in (HOST, *OTHERS))
+
+
+class ForOneHost:
+    """Sets a proxy for one host, which can be reached only through it."""
+
+    address = ""
+
+    def process_request(self, request: Request) -> None:
+        if "//first.example" in request.url:
+            request.meta.setdefault("proxy", self.address)
+
+
+@FOLLOWED
+@ensureDeferred
+async def test_a_middleware_that_sets_proxies_for_one_host_shows_no_address_to_others(
+    web: Web, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    proxy = leading_on(web)
+    monkeypatch.setattr(ForOneHost, "address", proxy.origin)
+    spider = type("Goes", (LeadsOn,), {"by": by})
+    settings = {"CONCURRENT_REQUESTS": 1, "DOWNLOADER_MIDDLEWARES": {ForOneHost: 100}}
+    result = await crawl("http://first.example/", *hidden(proxy, "start"), spider=spider, settings=settings)
+    assert {address for _, address, _ in result.ends} == {proxy.origin}
+
+
+@FOLLOWED
+@pytest.mark.parametrize("setup", ["REP_STORAGE", "REP_EXEMPT"])
+@ensureDeferred
+async def test_a_middleware_sets_proxies_although_the_first_robots_txt_is_a_redirected_requests(
+    web: Web, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setup: str, by: str
+) -> None:
+    proxy = leading_on(web)
+    addresses = [proxy.origin] * 3
+    monkeypatch.setattr(Marks, "addresses", addresses)
+    values = {"REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite", "REP_EXEMPT": [HOST]}
+    settings = {setup: values[setup], "DOWNLOADER_MIDDLEWARES": {Marks: 100}}
+    if setup == "REP_STORAGE":
+        await crawl(f"{HOST}/other", spider=LeadsOn, settings=settings)
+    spider = type("Goes", (LeadsOn,), {"by": by})
+    result = await crawl(f"{HOST}/start", spider=spider, settings=settings)
+    assert (result.refused, result.failed, len(addresses)) == ({}, {}, 3)
