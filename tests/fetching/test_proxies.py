@@ -220,7 +220,9 @@ def copied_to(url: str) -> str:
     headers = {name: f"s3cr3t-{name}" for name in ("Authorization", "Cookie", "Referer", "X-Api-Key")}
     page = Request(f"{HOST}/", headers={**headers, "Proxy-Authorization": "s3cr3t-proxy"}, meta=meta)
     crawler = Crawler(CrawlSpider, ADDON)
-    request = new_download(Ask(url), page, crawler, RepSettings.read(crawler.settings), middlewares_set_proxies=False).request
+    request = new_download(
+        Ask(url), page, crawler, RepSettings.read(crawler.settings), middlewares_set_proxies=False
+    ).request
     return f"{dict(request.headers)} {request.meta}"
 
 
@@ -292,7 +294,7 @@ async def test_a_dead_proxy_is_named_not_the_site(
     warnings = result.messages(logger="scrapy_rep")
     assert warnings
     assert all(f"through the proxy {proxy}" in line for line in warnings)
-    assert any("check the proxy" in line for line in result.denied)
+    assert any("Check the proxy" in line for line in result.denied)
     assert [name for name, text in texts_of(tmp_path) if f"through the proxy {proxy}" not in text] == []
 
 
