@@ -184,8 +184,7 @@ class InRequests(Extension):
     def _look_at_meta(self, request: Request) -> None:
         own = getattr(self._crawler.spider, TOKENS_KEY, None)
         if own != self._gate.user_agent.spiders_own and self._is_first("a late attribute"):
-            message = "The spider's %s was set to %r too late to have an effect; set it in the class or in __init__"
-            self._log.warning(message, TOKENS_KEY, own)
+            self._log.warning("The spider's %s = %r comes too late; set it in its class or __init__", TOKENS_KEY, own)
         for key in request.meta:
             if not isinstance(key, str) or "robots" not in key.lower() or key in NO_MISTAKES:
                 continue

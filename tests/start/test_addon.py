@@ -701,10 +701,9 @@ async def test_a_warning_says_that_an_attribute_is_set_too_late(web: Web, robots
     site = web.robots(robots)
     result = await crawl(site.url("/a"), site.url("/b"), spider=Late)
     assert len(result.refused) == (2 if robots == NOTHING else 0)
-    (warning,) = result.messages()
-    assert warning.startswith(
-        "The spider's robotstxt_user_agent was set to 'NewsBot' too late to have an effect; set it in"
-    )
+    assert result.messages() == [
+        "The spider's robotstxt_user_agent = 'NewsBot' comes too late; set it in its class or __init__"
+    ]
 
 
 @pytest.mark.parametrize(
