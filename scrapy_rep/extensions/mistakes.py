@@ -25,7 +25,6 @@ from scrapy_rep.gate import Landing
 from scrapy_rep.log import Logger, logger_of
 from scrapy_rep.meta import DONT_OBEY, ROBOTS_TXT_REQUEST, TOKENS_KEY, USAGE_KEY
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.downloads import PACE_META
 from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
 from scrapy_rep.settings import SETTINGS, is_obeying, nearest
@@ -95,14 +94,15 @@ def no_purposes(crawler: Crawler, log: Logger) -> None:
 def another_parser(crawler: Crawler, log: Logger) -> None:
     parser = crawler.settings["ROBOTSTXT_PARSER"]
     class_name = getattr(parser, "__name__", str(parser)).rpartition(".")[2]
-    if not default_settings.ROBOTSTXT_PARSER.endswith(f".{class_name}") and class_name != RepRobotParser.__name__:
+    if class_name not in {default_settings.ROBOTSTXT_PARSER.rpartition(".")[2], "RepRobotParser"}:
         log.warning("ROBOTSTXT_PARSER (%s) is not used: scrapy-rep parses robots.txt itself; remove it", parser)
 
 
 def attributes_without_effect(crawler: Crawler, log: Logger) -> None:
-    for name in dir(crawler.spider):
-        if name != TOKENS_KEY and (meant := ATTRIBUTES.get(name.lower())):
-            log.warning("The spider's attribute %s has no effect; set %s in custom_settings or with -s", name, meant)
+    # Scrapy reads only the `custom_settings` of the class.
+    for name in (*dir(crawler.spider), *(vars(crawler.spider).get("custom_settings") or ())):
+        if name != TOKENS_KEY and (meant := ATTRIBUTES.get(str(name).lower())):
+            log.warning("The spider's %s has no effect; set %s in its class's custom_settings, or with -s", name, meant)
 
 
 CHECKS = (unknown_settings, another_robotstxt_middleware, no_purposes, another_parser, attributes_without_effect)

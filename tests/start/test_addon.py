@@ -676,7 +676,21 @@ async def test_a_warning_says_that_an_attribute_of_the_spider_has_no_effect(
     result = await crawl(web.robots(NOTHING).url("/"), spider=spider)
     assert len(result.refused) == 1
     assert result.messages() == [
-        f"The spider's attribute {name} has no effect; set {meant} in custom_settings or with -s"
+        f"The spider's {name} has no effect; set {meant} in its class's custom_settings, or with -s"
+    ]
+
+
+@ensureDeferred
+async def test_a_warning_says_that_custom_settings_of_the_object_have_no_effect(web: Web) -> None:
+    class Own(CrawlSpider):
+        def __init__(self, *args: Any, **attributes: Any) -> None:
+            super().__init__(*args, **attributes)
+            self.custom_settings = {"ROBOTSTXT_OBEY": False, "LOG_LEVEL": "INFO"}
+
+    result = await crawl(web.robots(NOTHING).url("/"), spider=Own)
+    assert len(result.refused) == 1
+    assert result.messages() == [
+        "The spider's ROBOTSTXT_OBEY has no effect; set ROBOTSTXT_OBEY in its class's custom_settings, or with -s"
     ]
 
 
