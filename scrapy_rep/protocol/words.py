@@ -117,7 +117,7 @@ FAILURES: Mapping[str, tuple[str, str]] = {
     "proxy": (r", through the proxy |^HTTP 407", "Check the proxy"),
     "DNS": (r"^(?:CannotResolveHost|DNSLookup)Error", "Check the name of the host"),
     "scheme": (r"^\w+: Unsupported URL scheme", "Check the scheme of the URL"),
-    "TLS": (r"^[^/]*(?:SSL|[Cc]ertificate)", "Check that the site has https, and a certificate for this name"),
+    "TLS": (r"\[SSL: |\[\('SSL |VerificationError", "Check that the site has https, and a certificate for this name"),
     "": ("", "Check that the site is up. Crawl later, or more slowly"),
 }
 LAST_ANSWER_COUNTS = "its last answer still counts"

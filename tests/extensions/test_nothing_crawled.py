@@ -16,6 +16,8 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from web import RULES, Route, Web, answer
 
+from scrapy_rep.protocol.words import failure
+
 NOTHING = "user-agent: *\ndisallow: /\n"
 
 
@@ -75,7 +77,7 @@ IS_UP = "Check that the site is up. Crawl later, or more slowly"
 
 
 @pytest.mark.parametrize(
-    ("failure", "kind", "cure"),
+    ("way", "kind", "cure"),
     [
         ("dns", "DNS", "Check the name of the host"),
         ("tls", "TLS", "Check that the site has https, and a certificate for this name"),
@@ -87,22 +89,22 @@ IS_UP = "Check that the site is up. Crawl later, or more slowly"
     ],
 )
 @ensureDeferred
-async def test_the_advice_depends_on_the_failure(web: Web, tmp_path: Path, failure: str, kind: str, cure: str) -> None:
+async def test_the_advice_depends_on_the_failure(web: Web, tmp_path: Path, way: str, kind: str, cure: str) -> None:
     async def no_tls(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
 
-    broken = web.robots(answer(kind=failure if failure in {"hang", "reset"} else "answer"))
+    broken = web.robots(answer(kind=way if way in {"hang", "reset"} else "answer"))
     urls = {
         "dns": "http://exmaple.invalid/",
         "refused": "http://127.0.0.1:1/",
         "scheme": "htp://exmaple.invalid/",
     }
     report = tmp_path / "report.html"
-    settings = {"REP_FETCH_TIMEOUT": 0.5 if failure == "hang" else 30, "REP_REPORT": str(report)}
+    settings = {"REP_FETCH_TIMEOUT": 0.5 if way == "hang" else 30, "REP_REPORT": str(report)}
     async with serving(no_tls) as host:
-        request = Request({**urls, "tls": f"https://{host}/"}.get(failure, broken.url("/")))
-        if failure == "proxy":
+        request = Request({**urls, "tls": f"https://{host}/"}.get(way, broken.url("/")))
+        if way == "proxy":
             request.meta["proxy"] = "http://127.0.0.1:1"
         result = await crawl(request, settings=settings)
     # To exempt a site that does not answer is no help.
@@ -110,6 +112,30 @@ async def test_the_advice_depends_on_the_failure(web: Web, tmp_path: Path, failu
     assert f"REP_UNREACHABLE_DAYS. {cure} (in the docs: Difficult sites)" in report.read_text("utf-8")
     counted = f"robots.txt of 1 origin: 1 unreachable{f' (1 x {kind})' if kind else ''}"
     assert counted in result.messages(logging.INFO)
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer_in_words"),
+    [
+        # As the handlers of Scrapy for Twisted, httpx and aiohttp, and older releases of Scrapy, name them.
+        ("DNS", "CannotResolveHostError: [Errno -2] Name or service not known"),
+        ("DNS", "DNSLookupError: DNS lookup failed: no results for hostname lookup: exmaple.invalid"),
+        ("TLS", "Error: [('SSL routines', '', 'wrong version number')]"),
+        ("TLS", "DownloadConnectionRefusedError: [SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1000)"),
+        (
+            "TLS",
+            "VerificationError: VerificationError(errors=[DNSMismatch(mismatched_id=DNS_ID(hostname=b'a.example'))])",
+        ),
+        ("", "DownloadConnectionRefusedError: Cannot connect to host 127.0.0.1:1 ssl:<ssl.SSLContext object at 0x7f>"),
+        ("", "DownloadTimeoutError: Getting https://ssl.certificate.example/SSL took longer than 1 seconds"),
+        ("scheme", "NotSupported: Unsupported URL scheme 'htp': no handler available for that scheme"),
+        ("proxy", "CannotResolveHostError: no such host, through the proxy http://exmaple.invalid:8080"),
+        ("proxy", "HTTP 407"),
+        ("", "HTTP 503"),
+    ],
+)
+def test_the_kind_of_a_failure(kind: str, answer_in_words: str) -> None:
+    assert failure(answer_in_words) == kind
 
 
 @pytest.mark.parametrize("robots", [None, BUILTIN], ids=["ours", "built-in"])
