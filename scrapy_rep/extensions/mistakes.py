@@ -136,8 +136,7 @@ def warn_of_none(crawler: Crawler, orders: Mapping[Any, Any], priority: int, our
         logger_of(crawler).warning(
             "DOWNLOADER_MIDDLEWARES (in the %s settings) switches %s off, but ROBOTSTXT_OBEY is True: scrapy-rep %s"
             " robots.txt. To crawl without robots.txt, set ROBOTSTXT_OBEY = False there. Otherwise remove the entry",
-            {number: name for name, number in SETTINGS_PRIORITIES.items()}.get(priority, priority),
-            *(off, obeys),
+            *({number: name for name, number in SETTINGS_PRIORITIES.items()}.get(priority, priority), off, obeys),
         )
 
 

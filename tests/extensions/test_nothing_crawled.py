@@ -16,6 +16,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from web import RULES, Route, Web, answer
 
+from scrapy_rep.fetching.download import DROPPED, STOPPED
 from scrapy_rep.protocol.words import failure
 
 NOTHING = "user-agent: *\ndisallow: /\n"
@@ -131,6 +132,10 @@ async def test_the_advice_depends_on_the_failure(web: Web, tmp_path: Path, way: 
         ("scheme", "NotSupported: Unsupported URL scheme 'htp': no handler available for that scheme"),
         ("proxy", "CannotResolveHostError: no such host, through the proxy http://exmaple.invalid:8080"),
         ("proxy", "HTTP 407"),
+        ("component", DROPPED % "IgnoreRequest: no"),
+        ("component", STOPPED),
+        ("component", "own.Middleware has raised KeyError: 'x'. The site is not at fault"),
+        ("component", "A component of the crawl has raised KeyError: 'x'. The site is not at fault"),
         ("", "HTTP 503"),
     ],
 )
