@@ -83,6 +83,7 @@ class Search(SearchEnglish):
     stopwords = SearchEnglish.stopwords | {
         *("robots", "txt", "scrapy", "can", "get", "give", "gives", "mean", "means", "need", "return", "returns"),
         *("say", "says", "use", "using", "want", "will"),
+        *("add", "adds", "added", "bug", "feat", "fix", "implement", "problem", "problems", "should", "way", "would"),
     }
 
     def split(self, input: str) -> list[str]:  # noqa: A002 - Sphinx's name for it

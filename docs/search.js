@@ -43,12 +43,23 @@ const sectionsOfPages = () => {
   return sections.values();
 };
 
+// The results for a question of common words alone, such as `what is robots.txt`.
+const WITHOUT_WORDS = ["start", "answers", "tasks"];
+const beginnings = () => {
+  const { docnames, titles, filenames } = Search._index;
+  return WITHOUT_WORDS.map((name, place) => {
+    const page = docnames.indexOf(name);
+    return [name, titles[page], "", null, WITHOUT_WORDS.length - place, filenames[page], SearchResultKind.text];
+  });
+};
+
 Search.performTermsSearch = (words) => {
   const { terms, titleterms, docnames, filenames, titles } = Search._index;
   const rows = [...words]
     .map((word) => ({ word, pages: new Set([...asArray(terms[word]), ...asArray(titleterms[word])]) }))
     .filter(({ pages }) => pages.size)
     .map((row) => ({ ...row, weight: Math.log((docnames.length + 1) / row.pages.size) }));
+  if (!rows.length) return beginnings();
   const sum = (weightOf) => rows.reduce((total, row) => total + weightOf(row), 0);
   const best = sum(({ weight }) => weight);
   const found = new Map();

@@ -10,6 +10,12 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, ParamSpec, TypeVar
 
+import scrapy
+
+# Of the modules that an older Scrapy breaks, this one is imported first.
+if scrapy.version_info < (2, 14):
+    raise ImportError(f"scrapy-rep needs Scrapy 2.14 or later; this is {scrapy.__version__}")
+
 from scrapy.utils.asyncio import call_later, is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred

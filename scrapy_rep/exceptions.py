@@ -72,7 +72,8 @@ def advice(verdict: Verdict) -> str:
     """Return what to do if all start requests are refused for this reason; empty if there is no advice."""
     if verdict.reason is words.VerdictReason.RULE and verdict.product_token == EVERYONE:
         return words.ADVICE_FOR_ALL_CRAWLERS
-    return words.REASON_WORDS[verdict.reason].advice.format(token=verdict.product_token)
+    cure = words.FAILURES[words.failure(verdict.answer)][1]
+    return words.REASON_WORDS[verdict.reason].advice.format(token=verdict.product_token, cure=cure)
 
 
 def refused_by(verdict: Verdict) -> str:

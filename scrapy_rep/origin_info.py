@@ -70,11 +70,11 @@ class OriginInfo:
 
     @property
     def cause(self) -> str:
-        """Why there are no rules, in words by which origins can be counted: `HTTP 404`, `a page of HTML`, `Cloudflare`.
-        Empty if there are rules, or if robots.txt is unreachable without a challenge."""
+        """Why there are no rules, in words by which origins can be counted: `HTTP 404`, `a page of HTML`, `Cloudflare`,
+        `DNS` (a key of `words.FAILURES`). Empty if there are rules, and for most failures."""
         kind = self.kind
         if kind is OriginKind.WITH_RULES or kind is OriginKind.UNREACHABLE:
-            return ""
+            return words.failure(self.last.reason) if kind is OriginKind.UNREACHABLE else ""
         if self.last.sign:
             return words.A_PAGE if self.last.sign == MARKUP else self.last.sign
         if self.policy.robots is not None:

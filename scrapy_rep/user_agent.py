@@ -37,6 +37,7 @@ class UserAgent:
     def __init__(self, settings: BaseSettings, spider: Spider | None) -> None:
         """Raises ValueError for a wrong value; the message names the setting or attribute, the value and the cure."""
         self._sent, self._sent_by = user_agent_sent(settings, spider)
+        self.spiders_own = getattr(spider, TOKENS_KEY, None)
         configured = _configured(settings, spider)
         self._configured = configured is not None
         by_header = tokens_of_header(self._sent), f"the User-Agent in {self._sent_by}"

@@ -23,10 +23,11 @@ from scrapy_rep.commands.findings import CrawlerProfile, Finding, finding_by, po
 from scrapy_rep.commands.lookup import CommandSpider, Lookup
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import lists_of_urls, opened
+from scrapy_rep.fetching.decoding import decoded
 from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.protocol.robotstxt.syntax import is_product_token
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
-from scrapy_rep.settings import FILES, RepSettings, is_obeying
+from scrapy_rep.settings import FILES, MAX_BODY, RepSettings, is_obeying
 from scrapy_rep.usage.preferences import Purposes
 from scrapy_rep.user_agent import UserAgent, product_token
 
@@ -128,7 +129,7 @@ def _finder(file: str, profile: CrawlerProfile, compared_by: BaseSettings | None
     """Return a function that judges a URL by the robots.txt of `--file`. `compared_by`: with `--compare`, the settings
     of Scrapy's own parser."""
     with opened("--file", file) as stream:
-        body = stream.read()
+        body = decoded(stream.read(), b"", MAX_BODY if compared_by is not None else profile.settings.body_limit)
     profile = replace(profile, file_name="standard input" if file == "-" else file)
     builtin = BuiltinParser(compared_by, body) if compared_by is not None else None
     policy = policy_of_file(body, profile.settings.body_limit)

@@ -53,6 +53,7 @@ class Command(ScrapyCommand):
         add("--json", action="store_true", help="print one JSON object for each URL")
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
+        from scrapy_rep import deferreds  # noqa: F401, PLC0415 - it checks Scrapy's version
         from scrapy_rep.commands.execute import prepare  # noqa: PLC0415 - see above
 
         super().process_options(args, opts)

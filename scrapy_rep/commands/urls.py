@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 
+from scrapy_rep.fetching.decoding import UndecodableBodyError
 from scrapy_rep.protocol.origin import WITHOUT_ROBOTS, Origin
+from scrapy_rep.settings import nearest
 
 _WITH_HOST = re.compile(r"(?i:https?):|[^/?#:]+://")
 _HOST = re.compile(r"[^/:@?#\s]+\.[^/:@?#\s]+(?::[0-9]+)?")
@@ -47,15 +49,15 @@ def _urls_in(lines: bytes) -> list[str]:
 
 @contextmanager
 def opened(option: str, file: str) -> Iterator[FileIO]:
-    """Open the file, or standard input for `-`. An OSError, also one in the `with` block, becomes a ValueError that
-    names the option, the file and the reason."""
+    """Open the file, or standard input for `-`. An OSError or UndecodableBodyError, also one in the `with` block,
+    becomes a ValueError that names the option, the file and the reason."""
     if file == "-" and sys.stdin is None:
         raise ValueError(f"{option} -: standard input is closed")
     try:
         with open(0 if file == "-" else file, "rb", buffering=0, closefd=file != "-") as stream:
             yield stream
-    except OSError as exc:
-        raise ValueError(f"{option} {file}: {exc.strerror or exc}") from None
+    except (OSError, UndecodableBodyError) as exc:
+        raise ValueError(f"{option} {file}: {getattr(exc, 'strerror', None) or exc}") from None
 
 
 def is_without_robots(url: str) -> bool:
@@ -67,6 +69,9 @@ def check_host(url: str) -> None:
     """Raise ValueError if the URL is empty, or its scheme or host is wrong, as in `http://`. A path passes."""
     if not url.strip() or (_WITH_HOST.match(url) and Origin.of(url) is None and not is_without_robots(url)):
         raise ValueError(f"{url!r} has no valid scheme and host")
+    scheme, is_url, _rest = url.lower().partition("://")
+    if is_url and scheme.isalnum() and (meant := nearest(scheme, ("http", "https"))) not in {None, scheme}:
+        raise ValueError(f"{url!r} has an unknown scheme, {scheme!r}; did you mean {meant!r}?")
 
 
 def with_scheme(text: str) -> str:

@@ -6,6 +6,8 @@ looks at requests, because only a request shows some mistakes.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
@@ -23,33 +25,40 @@ from scrapy_rep.gate import Landing
 from scrapy_rep.log import Logger, logger_of
 from scrapy_rep.meta import DONT_OBEY, ROBOTS_TXT_REQUEST, TOKENS_KEY, USAGE_KEY
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.downloads import PACE_META
 from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
 from scrapy_rep.settings import SETTINGS, is_obeying, nearest
 from scrapy_rep.signals import request_forbidden
 
+IN_ITS_PLACE = "RepMiddleware belongs in its place (order 100), where ADDONS = {'scrapy_rep.Addon': 500} puts it"
 INSTEAD = (
-    ". For what your class adds, set REP_EXEMPT (hosts and paths), ROBOTSTXT_OBEY in custom_settings (spiders),"
+    "For what your class adds, set REP_EXEMPT (hosts and paths), ROBOTSTXT_OBEY in custom_settings (spiders),"
     " REP_CRAWL_DELAY_MAX (Crawl-delay), REP_STATUS_POLICY (a stricter crawl), or REP_MEMORY_OCTETS (a bound on memory)"
 )
 SCRAPYS = ("ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT", "ROBOTSTXT_PARSER")
-KNOWN = {name.partition("_")[2]: name for name in (*SETTINGS, *SCRAPYS[:2])}
-"""A setting without its prefix -> the setting."""
+NAMES = (*SETTINGS, *SCRAPYS[:2])
+KNOWN = {name.partition("_")[2]: name for name in NAMES} | {"ENABLED": "ROBOTSTXT_OBEY", "WHITELIST": "REP_EXEMPT"}
+"""A setting, or another word for it, without its prefix -> the setting."""
 KEYS = (DONT_OBEY, TOKENS_KEY, ROBOTS_TXT_REQUEST)
 NO_MISTAKES = (*KEYS, USAGE_KEY)  # spiders may copy the last one from the meta of a response
 GUESSES = ("robotstxt_obey", "obey_robotstxt", "ignore_robotstxt", "ignore_robots_txt", "ignore_robots")
 """What users write, in the meta of a request or as an attribute of the spider, to crawl without robots.txt."""
+ATTRIBUTES = {name.lower(): name for name in NAMES} | dict.fromkeys((*GUESSES, DONT_OBEY), "ROBOTSTXT_OBEY")
+ATTRIBUTES |= {"robots_user_agent": "ROBOTSTXT_USER_AGENT"}
+"""An attribute of the spider, in lower case -> the setting that is meant. Only TOKENS_KEY is read."""
 
 
 # When the spider opens.
 
 
 def unknown_settings(crawler: Crawler, log: Logger) -> None:
-    for name in map(str, crawler.settings):
-        meant = None if name in SETTINGS or name in SCRAPYS else _meant_setting(name)
+    # From settings.py, Scrapy reads only the names in upper case.
+    module = vars(sys.modules.get(os.environ.get("SCRAPY_SETTINGS_MODULE", ""), object))
+    unread = (name for name in module if name.upper() in NAMES and name.upper() not in module)
+    for name in (*map(str, crawler.settings), *unread):
+        meant = None if name in SETTINGS or name in SCRAPYS else _meant_setting(name.upper())
         if meant is not None:
-            cure = f"did you mean {meant}?" if meant else f"the settings are {', '.join(KNOWN.values())}"
+            cure = f"did you mean {meant}?" if meant else f"the settings are {', '.join(NAMES)}"
             log.warning("%s is no setting of scrapy-rep and has no effect; %s", name, cure)
 
 
@@ -69,39 +78,34 @@ def _meant_setting(name: str) -> str | None:
 def another_robotstxt_middleware(crawler: Crawler, log: Logger) -> None:
     builtin = crawler.get_downloader_middleware(RobotsTxtMiddleware)
     if builtin is not None:
-        path, instead = global_object_name(type(builtin)), "" if type(builtin) is RobotsTxtMiddleware else INSTEAD
-        off = f"DOWNLOADER_MIDDLEWARES = {{{path!r}: None}}{instead}"
+        path = global_object_name(type(builtin))
         log.warning(
-            "%s also obeys robots.txt, and reads it differently from scrapy-rep: switch it off with %s", path, off
+            "%(path)s also obeys robots.txt, and reads it differently from scrapy-rep: switch it off with"
+            " DOWNLOADER_MIDDLEWARES = {%(path)r: None}. %(more)s",
+            {"path": path, "more": IN_ITS_PLACE if type(builtin) is RobotsTxtMiddleware else INSTEAD},
         )
 
 
 def no_purposes(crawler: Crawler, log: Logger) -> None:
     if crawler.settings.getbool("REP_PURPOSES_REFUSE") and not crawler.settings.get("REP_PURPOSES"):
-        log.warning(
-            "REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set it to a list such as ['train-ai']"
-        )
+        log.warning("REP_PURPOSES_REFUSE refuses nothing: REP_PURPOSES is empty. Set it to a list such as ['train-ai']")
 
 
 def another_parser(crawler: Crawler, log: Logger) -> None:
     parser = crawler.settings["ROBOTSTXT_PARSER"]
     class_name = getattr(parser, "__name__", str(parser)).rpartition(".")[2]
-    if not default_settings.ROBOTSTXT_PARSER.endswith(f".{class_name}") and class_name != RepRobotParser.__name__:
+    if class_name not in {default_settings.ROBOTSTXT_PARSER.rpartition(".")[2], "RepRobotParser"}:
         log.warning("ROBOTSTXT_PARSER (%s) is not used: scrapy-rep parses robots.txt itself; remove it", parser)
 
 
 def attributes_without_effect(crawler: Crawler, log: Logger) -> None:
-    for name in (name for name in (*GUESSES, DONT_OBEY) if hasattr(crawler.spider, name)):
-        log.warning("The spider's attribute %s has no effect; set ROBOTSTXT_OBEY in its custom_settings", name)
+    # Scrapy reads only the `custom_settings` of the class.
+    for name in (*dir(crawler.spider), *(vars(crawler.spider).get("custom_settings") or ())):
+        if name != TOKENS_KEY and (meant := ATTRIBUTES.get(str(name).lower())):
+            log.warning("The spider's %s has no effect; set %s in its class's custom_settings, or with -s", name, meant)
 
 
-CHECKS = (
-    unknown_settings,
-    another_robotstxt_middleware,
-    no_purposes,
-    another_parser,
-    attributes_without_effect,
-)
+CHECKS = (unknown_settings, another_robotstxt_middleware, no_purposes, another_parser, attributes_without_effect)
 
 
 def name_earlier_middlewares(crawler: Crawler, ours: object) -> None:
@@ -132,9 +136,7 @@ def warn_of_none(crawler: Crawler, orders: Mapping[Any, Any], priority: int, our
         logger_of(crawler).warning(
             "DOWNLOADER_MIDDLEWARES (in the %s settings) switches %s off, but ROBOTSTXT_OBEY is True: scrapy-rep %s"
             " robots.txt. To crawl without robots.txt, set ROBOTSTXT_OBEY = False there. Otherwise remove the entry",
-            {number: name for name, number in SETTINGS_PRIORITIES.items()}.get(priority, priority),
-            off,
-            obeys,
+            *({number: name for name, number in SETTINGS_PRIORITIES.items()}.get(priority, priority), off, obeys),
         )
 
 
@@ -179,10 +181,13 @@ class InRequests(Extension):
             )
 
     def _look_at_meta(self, request: Request) -> None:
+        own = getattr(self._crawler.spider, TOKENS_KEY, None)
+        if own != self._gate.user_agent.spiders_own and self._is_first("a late attribute"):
+            self._log.warning("The spider's %s = %r comes too late; set it in its class or __init__", TOKENS_KEY, own)
         for key in request.meta:
-            if not isinstance(key, str) or "robots" not in key or key in NO_MISTAKES:
+            if not isinstance(key, str) or "robots" not in key.lower() or key in NO_MISTAKES:
                 continue
-            meant = DONT_OBEY if key in GUESSES else nearest(key, KEYS)
+            meant = DONT_OBEY if key.lower() in GUESSES else nearest(key.lower(), KEYS)
             if meant is not None and self._is_first("a misspelt key"):
                 self._log.warning(
                     "request.meta[%r] has no effect; did you mean %r? The first such request: %s", key, meant, request

@@ -60,15 +60,12 @@ class OriginsLog(Extension):
             self._oldest = max(self._oldest or 0.0, info.policy.at - info.last.caching.date)
 
     def _warn_of_long_file(self, info: OriginInfo) -> None:
+        limit = self._settings.body_limit
         self._log.warning(
-            "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
-            " they forbid may be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %(more)s reads ten times as much. The"
-            " stat rep/truncated counts such files",
-            {
-                "url": info.address,
-                "limit": f"{self._settings.body_limit:,}",
-                "more": f"{min(10 * self._settings.body_limit, MAX_BODY):_}",
-            },
+            "%s is longer than %s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that they forbid may"
+            " be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %s reads ten times as much. The stat rep/truncated counts"
+            " such files",
+            *(info.address, f"{limit:,}", f"{min(10 * limit, MAX_BODY):_}"),
         )
 
     def _log_no_rules(self, info: OriginInfo) -> None:
@@ -131,8 +128,10 @@ class OriginsLog(Extension):
         pages = self._stats.get_value("response_received_count", 0) - self._stats.get_value(RESPONSES, 0)
         if pages <= 0 and 0 < refused >= self._gate.decided:
             self._log.error(
-                "Nothing was crawled: every start request was refused (%(refused)d). The first: %(why)s",
-                {"refused": refused, "why": explanation(next(iter(refusals.first.values())))},
+                "Nothing was crawled: every start request was refused (%d). The first: %s",
+                *(refused, explanation(next(iter(refusals.first.values())))),
             )
-            for text in filter(None, [*map(advice, refusals.first.values()), words.ADVICE]):
+            # To exempt a site that does not answer is no help.
+            has_answer = any(verdict.error is None for verdict in refusals.first.values())
+            for text in filter(None, [*map(advice, refusals.first.values()), words.ADVICE * has_answer]):
                 self._log.warning(text)

@@ -5,6 +5,7 @@ Exceptions, log, command and report take these words from here. So each text cha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
@@ -111,6 +112,15 @@ OUTAGE_WORDS: Mapping[Basis, OutageWords] = {
         "RFC 9309 2.3.1.4",
     ),
 }
+# The kind of a failure -> a pattern of its answers, and the cure. The first kind that matches counts.
+FAILURES: Mapping[str, tuple[str, str]] = {
+    "proxy": (r", through the proxy |^HTTP 407", "Check the proxy"),
+    "DNS": (r"^(?:CannotResolveHost|DNSLookup)Error", "Check the name of the host"),
+    "scheme": (r"^\w+: Unsupported URL scheme", "Check the scheme of the URL"),
+    "TLS": (r"\[SSL: |\[\('SSL |VerificationError", "Check that the site has https, and a certificate for this name"),
+    "component": (r"^another (?:middleware|component) | has raised ", "Check the component that the reason names"),
+    "": ("", "Check that the site is up. Crawl later, or more slowly"),
+}
 LAST_ANSWER_COUNTS = "its last answer still counts"
 
 
@@ -148,7 +158,7 @@ class ReasonWords(NamedTuple):
     """The words that follow a number of refused requests."""
     advice: str = ""
     """What to do if all start requests are refused for this reason. `exceptions.advice` names exceptions. `{token}` is
-    the product token of the rule's group."""
+    the product token of the rule's group; `{cure}` is from FAILURES."""
 
 
 REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
@@ -176,7 +186,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "RFC 9309 2.3.1.4",
         "Forbidden while robots.txt is unreachable ({url}: {answer})",
         "because robots.txt was unreachable",
-        "robots.txt was unreachable. If the reason names a proxy, check the proxy. Then try again later",
+        "robots.txt was unreachable. {cure}",
     ),
     VerdictReason.RESTRICTED: ReasonWords(
         "",
@@ -218,6 +228,11 @@ def where_from(robots_url: str | None, final_url: str) -> str:
     """Return where a robots.txt comes from: its URL, and the URL that it was redirected to, if there is one."""
     address = printable(robots_url or "robots.txt")
     return address if final_url in {"", robots_url} else f"{address}, redirected to {printable(final_url)}"
+
+
+def failure(answer: str) -> str:
+    """Return the kind of failure, a key of FAILURES, for the answer of an unreachable robots.txt in words."""
+    return next(kind for kind, (sign, _cure) in FAILURES.items() if re.search(sign, answer))
 
 
 def counted(number: int, noun: str) -> str:

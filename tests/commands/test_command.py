@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import signal
@@ -225,6 +226,21 @@ def test_a_path_alone_is_shown_with_its_cure(tmp_path: Path) -> None:
     told = Ended("/private/diary", cwd=tmp_path).row("can't tell")
     assert told.endswith("; give a whole URL (only --file accepts a path)")
     assert "did you mean" not in told
+
+
+@pytest.mark.parametrize("url", ["htp://x/", "HTPS://example.com/a", "httpss://example.com/"])
+@pytest.mark.parametrize("file", [[], ["--file", "robots.txt"]], ids=["fetched", "file"])
+def test_a_misspelt_scheme_is_named(offline: Path, url: str, file: list[str]) -> None:
+    done = Ended(*file, url, cwd=offline)
+    scheme = url.partition(":")[0].lower()
+    meant = "http" if scheme == "htp" else "https"
+    assert done.status == 3
+    assert done.row("can't tell") == f"{url!r} has an unknown scheme, {scheme!r}; did you mean {meant!r}?"
+
+
+@pytest.mark.parametrize("url", ["ftp://localhost/a", "wss://localhost/a", "s3://bucket/key", "/http://x", "/htp://x"])
+def test_other_schemes_are_no_mistakes(offline: Path, url: str) -> None:
+    assert Ended("--file", "robots.txt", url, cwd=offline).status == 0
 
 
 # What it tells.
@@ -627,6 +643,42 @@ def test_without_the_add_on_the_middleware_is_off_by_default(project: Path) -> N
 
 
 # --file
+
+
+@pytest.mark.parametrize("stdin", [True, False], ids=["stdin", "file"])
+@pytest.mark.parametrize("more", [[], ["--compare"]], ids=["alone", "compared"])
+def test_a_compressed_file_is_read_as_in_a_crawl(tmp_path: Path, stdin: bool, more: list[str]) -> None:
+    body = gzip.compress(RULES.encode())
+    (tmp_path / "robots.txt.gz").write_bytes(body)
+    file, given = ("-", body) if stdin else ("robots.txt.gz", b"")
+    done = Ended("--file", file, *more, "/private/a", cwd=tmp_path, stdin=given)
+    assert (done.status, done.row("refused")) == (1, "by line 3, Disallow: /private/ (group of '*')")
+    assert not more or done.row(OURS) == "the same"
+
+
+@pytest.mark.parametrize("stdin", [True, False], ids=["stdin", "file"])
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (gzip.compress(RULES.encode() * 100)[:-20], "the compressed data are incomplete"),
+        (gzip.compress(b"")[:10] + b"x" * 100, "the compressed data are broken"),
+    ],
+    ids=["cut", "broken"],
+)
+def test_a_file_that_cannot_be_decompressed_is_an_error(tmp_path: Path, body: bytes, why: str, stdin: bool) -> None:
+    (tmp_path / "robots.txt.gz").write_bytes(body)
+    file, given = ("-", body) if stdin else ("robots.txt.gz", b"")
+    assert_wrong_usage(Ended("--file", file, "/private/a", cwd=tmp_path, stdin=given), f"--file {file}: {why}")
+
+
+def test_a_long_compressed_file_is_read_up_to_the_limit_of_the_crawl(tmp_path: Path) -> None:
+    rules = b"user-agent: *\nallow: /a\n" + b"# more\n" * 100_000 + b"disallow: /\n"
+    (tmp_path / "robots.txt").write_bytes(gzip.compress(rules))
+    assert Ended("--file", "robots.txt", "/b", cwd=tmp_path).status == 0
+    more = Ended("--file", "robots.txt", "-s", "REP_BODY_LIMIT=1000000", "/b", cwd=tmp_path)
+    assert more.status == 1
+    compared = Ended("--file", "robots.txt", "--compare", "/b", cwd=tmp_path)
+    assert compared.row(OURS) == "refused: it reads robots.txt beyond REP_BODY_LIMIT"
 
 
 def test_offline_by_the_settings_of_a_spider(project: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import ADDON, Crawl, crawl
+from crawling import ADDON, Crawl, CrawlSpider, crawl
 from doc_pages import BLOCKS, EXAMPLE, OWN, PAGES, REFUSAL, Block, blocks, marked, names, table, without_words
 from processes import run_python
 from pytest_twisted import ensureDeferred
@@ -124,8 +124,10 @@ async def test_the_recipes(row: list[str], web: Web, request: pytest.FixtureRequ
     site = web.robots(marked("robots.txt"))
     settings: dict[str, Any] = {}
     exec(names(row[1])[0].replace(OWN, site.origin).replace("redis://localhost:6379/0", redis), {}, settings)
-    result = await crawl(site.url("/"), site.url("/private/diary"), settings=settings)
-    is_refused = not {"REP_DRY_RUN", "REP_EXEMPT", "USER_AGENT", "ROBOTSTXT_OBEY"} & set(settings)
+    spider = type("Own", (CrawlSpider,), {"custom_settings": settings.pop("custom_settings", None)})
+    result = await crawl(site.url("/"), site.url("/private/diary"), spider=spider, settings=settings)
+    obeys_another_group = "NewsBot" in row[1]
+    is_refused = not obeys_another_group and not {"REP_DRY_RUN", "REP_EXEMPT", "ROBOTSTXT_OBEY"} & set(settings)
     assert list(result.refused) == [site.url("/private/diary")] * is_refused
     assert bool(result.messages()) is bool({"REP_DRY_RUN", "ROBOTSTXT_OBEY"} & set(settings)), "these warn"
 

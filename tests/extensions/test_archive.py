@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, Time, crawl, in_turn, with_clock
-from processes import REACTORS, crawl_process, crawled, until
+from doc_pages import marked
+from processes import REACTORS, crawl_process, crawled, run_python, until
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.http import Headers
@@ -36,6 +37,24 @@ async def archived(folder: Path, *requests: str | Request, **settings: Any) -> C
 
 def of(site: Site, folder: Path, *kinds: str) -> list[Record]:
     return [record for record in records(folder) if record.url == site.robots_url and record.kind in kinds]
+
+
+@ensureDeferred
+async def test_the_script_of_the_docs_names_each_file_as_the_evidence_does(web: Web, tmp_path: Path) -> None:
+    """Also if robots.txt is a gzip file without a Content-Encoding."""
+    site = web.robots(answer(gzip.compress(OCTETS)))
+    result = await archived(tmp_path, site.url("/"), REP_EVIDENCE=True)
+    (page,) = result.pages.values()
+    digest = page.meta["robots"]["sha256"]
+    assert digest == sha256(OCTETS).hexdigest()
+    assert taken_out(tmp_path, site.robots_url) == {f"{digest}.txt": OCTETS}
+
+
+def taken_out(folder: Path, url: str) -> dict[str, bytes]:
+    """Run the script of docs/evidence.md. Return its files."""
+    (folder / "robots_of.py").write_text(marked("robots-of-script"), "utf-8")
+    run_python("robots_of.py", url, *(path.name for path in folder.glob("*.warc.gz")), cwd=folder)
+    return {path.name: path.read_bytes() for path in folder.glob("*.txt")}
 
 
 # The records.

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
 from crawling import BUILTIN, CrawlSpider, crawl
+from loopback import serving
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from web import RULES, Route, Web, answer
 
-from scrapy_rep.protocol import words
-from scrapy_rep.protocol.words import VerdictReason
+from scrapy_rep.fetching.download import DROPPED, STOPPED
+from scrapy_rep.protocol.words import failure
 
 NOTHING = "user-agent: *\ndisallow: /\n"
 
@@ -54,7 +56,7 @@ async def test_the_log_says_that_every_start_request_was_refused(web: Web) -> No
         ),
         (
             answer(status=503),
-            [words.REASON_WORDS[VerdictReason.UNREACHABLE].advice],
+            ["robots.txt was unreachable. Check that the site is up. Crawl later, or more slowly"],
         ),
         (
             answer(status=403),
@@ -70,6 +72,75 @@ async def test_the_advice_depends_on_the_cause(web: Web, route: Route, advice: l
         "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT. `scrapy robots URL` explains refusals"
     )
     assert result.denied[1:] == [*advice, for_all]
+
+
+IS_UP = "Check that the site is up. Crawl later, or more slowly"
+
+
+@pytest.mark.parametrize(
+    ("way", "kind", "cure"),
+    [
+        ("dns", "DNS", "Check the name of the host"),
+        ("tls", "TLS", "Check that the site has https, and a certificate for this name"),
+        ("refused", "", IS_UP),
+        ("hang", "", IS_UP),
+        ("reset", "", IS_UP),
+        ("proxy", "proxy", "Check the proxy"),
+        ("scheme", "scheme", "Check the scheme of the URL"),
+    ],
+)
+@ensureDeferred
+async def test_the_advice_depends_on_the_failure(web: Web, tmp_path: Path, way: str, kind: str, cure: str) -> None:
+    async def no_tls(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    broken = web.robots(answer(kind=way if way in {"hang", "reset"} else "answer"))
+    urls = {
+        "dns": "http://exmaple.invalid/",
+        "refused": "http://127.0.0.1:1/",
+        "scheme": "htp://exmaple.invalid/",
+    }
+    report = tmp_path / "report.html"
+    settings = {"REP_FETCH_TIMEOUT": 0.5 if way == "hang" else 30, "REP_REPORT": str(report)}
+    async with serving(no_tls) as host:
+        request = Request({**urls, "tls": f"https://{host}/"}.get(way, broken.url("/")))
+        if way == "proxy":
+            request.meta["proxy"] = "http://127.0.0.1:1"
+        result = await crawl(request, settings=settings)
+    # To exempt a site that does not answer is no help.
+    assert result.denied[1:] == [f"robots.txt was unreachable. {cure}"]
+    assert f"REP_UNREACHABLE_DAYS. {cure} (in the docs: Difficult sites)" in report.read_text("utf-8")
+    counted = f"robots.txt of 1 origin: 1 unreachable{f' (1 x {kind})' if kind else ''}"
+    assert counted in result.messages(logging.INFO)
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer_in_words"),
+    [
+        # As the handlers of Scrapy for Twisted, httpx and aiohttp, and older releases of Scrapy, name them.
+        ("DNS", "CannotResolveHostError: [Errno -2] Name or service not known"),
+        ("DNS", "DNSLookupError: DNS lookup failed: no results for hostname lookup: exmaple.invalid"),
+        ("TLS", "Error: [('SSL routines', '', 'wrong version number')]"),
+        ("TLS", "DownloadConnectionRefusedError: [SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1000)"),
+        (
+            "TLS",
+            "VerificationError: VerificationError(errors=[DNSMismatch(mismatched_id=DNS_ID(hostname=b'a.example'))])",
+        ),
+        ("", "DownloadConnectionRefusedError: Cannot connect to host 127.0.0.1:1 ssl:<ssl.SSLContext object at 0x7f>"),
+        ("", "DownloadTimeoutError: Getting https://ssl.certificate.example/SSL took longer than 1 seconds"),
+        ("scheme", "NotSupported: Unsupported URL scheme 'htp': no handler available for that scheme"),
+        ("proxy", "CannotResolveHostError: no such host, through the proxy http://exmaple.invalid:8080"),
+        ("proxy", "HTTP 407"),
+        ("component", DROPPED % "IgnoreRequest: no"),
+        ("component", STOPPED),
+        ("component", "own.Middleware has raised KeyError: 'x'. The site is not at fault"),
+        ("component", "A component of the crawl has raised KeyError: 'x'. The site is not at fault"),
+        ("", "HTTP 503"),
+    ],
+)
+def test_the_kind_of_a_failure(kind: str, answer_in_words: str) -> None:
+    assert failure(answer_in_words) == kind
 
 
 @pytest.mark.parametrize("robots", [None, BUILTIN], ids=["ours", "built-in"])

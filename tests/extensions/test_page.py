@@ -210,8 +210,8 @@ def test_the_kinds_of_origins_and_their_causes(tmp_path: Path) -> None:
         " challenged Cloudflare the site demands proof that the client is a browser: nothing was allowed,"
         " except by an older answer or after REP_UNREACHABLE_DAYS. Write to the site"
         " (in the docs: Challenges) 1"
-        " unreachable nothing was allowed, except by an older answer or after REP_UNREACHABLE_DAYS. Crawl later,"
-        " or more slowly (in the docs: Difficult sites) 1"
+        " unreachable nothing was allowed, except by an older answer or after REP_UNREACHABLE_DAYS. Check that the"
+        " site is up. Crawl later, or more slowly (in the docs: Difficult sites) 1"
     ) in words
     kinds, _, others = html.partition('<section id="refused"')
     assert (kinds.count('class="key with-rules"'), others.count('class="key with-rules"')) == (1, 1), (

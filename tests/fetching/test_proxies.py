@@ -361,7 +361,7 @@ async def test_a_dead_proxy_is_named_not_the_site(
     warnings = result.messages(logger="scrapy_rep")
     assert warnings
     assert all(f"through the proxy {proxy}" in line for line in warnings)
-    assert any("check the proxy" in line for line in result.denied)
+    assert any("Check the proxy" in line for line in result.denied)
     assert [name for name, text in texts_of(tmp_path) if f"through the proxy {proxy}" not in text] == []
 
 

@@ -39,7 +39,7 @@ WITHOUT_SPIDER = {"sqlite.py", "user_agent.py"}
 DENIED = "Nothing was crawled: every start request"
 ADVICES = re.compile(
     "|".join(
-        re.escape(text).replace(re.escape("{token!r}"), ".*")
+        re.sub(r"\\\{.*?\\\}", ".*", re.escape(text))
         for text in (
             words.ADVICE,
             words.ADVICE_FOR_ALL_CRAWLERS,

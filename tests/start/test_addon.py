@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from crawling import ADDON as BY_ADDON
 from crawling import CrawlSpider, crawl
+from doc_pages import ROOT
 from processes import PythonProcess, run_python, until
 from pytest_twisted import ensureDeferred
 from scrapy import Request, Spider
@@ -294,6 +295,39 @@ async def test_a_warning_names_scrapys_middleware_if_it_is_also_on(web: Web) -> 
     assert all(setting in warning for setting in replacements)
 
 
+OLDER = """
+import scrapy
+
+scrapy.version_info, scrapy.__version__ = (2, 13, 3), "2.13.3"
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from scrapy_rep import Addon",
+        "from scrapy_rep import RepMiddleware",
+        "from scrapy.cmdline import execute; execute(['scrapy', 'robots', 'https://example.com/'])",
+    ],
+)
+def test_an_older_scrapy_is_named(use: str) -> None:
+    done = subprocess.run([sys.executable, "-c", f"{OLDER}{use}"], capture_output=True, text=True, check=False)
+    (least,) = re.findall(r'"Scrapy>=(.*?)"', (ROOT / "pyproject.toml").read_text("utf-8"), re.IGNORECASE)
+    *_, last = done.stderr.splitlines()
+    assert last == f"ImportError: scrapy-rep needs Scrapy {least} or later; this is 2.13.3"
+
+
+@ensureDeferred
+async def test_a_warning_says_where_ours_belongs_if_scrapys_middleware_is_also_on(web: Web) -> None:
+    by_hand = {"ROBOTSTXT_OBEY": True, "DOWNLOADER_MIDDLEWARES": {"scrapy_rep.RepMiddleware": 543}}
+    result = await crawl(web.robots(NOTHING).url("/"), robots=by_hand)
+    (warning,) = result.messages()
+    assert warning.endswith(
+        f" switch it off with DOWNLOADER_MIDDLEWARES = {{'{BUILTIN}': None}}. RepMiddleware belongs in its place"
+        " (order 100), where ADDONS = {'scrapy_rep.Addon': 500} puts it"
+    )
+
+
 @pytest.mark.parametrize(
     ("parser", "warnings"),
     [
@@ -543,6 +577,12 @@ async def test_the_error_names_the_wrong_part_of_a_value(
         ("ROBOTSTXTOBEY", "ROBOTSTXT_OBEY"),
         ("ROBOTSTXT_EXEMPT", "REP_EXEMPT"),
         ("ROBOTSTXT_CRAWL_DELAY", "REP_CRAWL_DELAY_MAX"),
+        ("REP_ENABLED", "ROBOTSTXT_OBEY"),
+        ("ROBOTSTXT_ENABLED", "ROBOTSTXT_OBEY"),
+        ("REP_WHITELIST", "REP_EXEMPT"),
+        ("rep_dry_run", "REP_DRY_RUN"),
+        ("robotstxt_obey", "ROBOTSTXT_OBEY"),
+        ("Rep_Exempt", "REP_EXEMPT"),
     ],
 )
 @ensureDeferred
@@ -559,8 +599,33 @@ async def test_a_name_of_the_projects_own_logs_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("rep_dry_run = True", ["rep_dry_run", "REP_DRY_RUN"]),
+        ("Robotstxt_Obey = False", ["Robotstxt_Obey", "ROBOTSTXT_OBEY"]),
+        # Names of the project's own.
+        ("rep_exempt = []; REP_EXEMPT = rep_exempt", []),
+        ("robots = rep = rep_list = None", []),
+    ],
+)
+def test_a_name_in_lower_case_in_settings_py_logs_a_warning(tmp_path: Path, line: str, meant: list[str]) -> None:
+    """Scrapy reads only names in upper case from this file."""
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = own_settings\n")
+    (tmp_path / "own_settings.py").write_text(f"ADDONS = {BY_ADDON['ADDONS']!r}\n{line}\n")
+    (tmp_path / "own.py").write_text("from scrapy import Spider\nclass Own(Spider):\n    name = 'own'\n")
+    log = run_python("-m", "scrapy", "runspider", "own.py", cwd=tmp_path).stderr
+    said = re.findall(r"(\S+) is no setting of scrapy-rep and has no effect; did you mean (\S+)\?", log)
+    assert [name for each in said for name in each] == meant
+    assert "Spider closed (finished)" in log
+
+
+@pytest.mark.parametrize(
     ("key", "meant"),
     [
+        ("ROBOTSTXT_USER_AGENT", "robotstxt_user_agent"),
+        ("ROBOTSTXT_OBEY", "dont_obey_robotstxt"),
+        ("DONT_OBEY_ROBOTSTXT", "dont_obey_robotstxt"),
+        ("OUR_ROBOTS", None),
         ("dont_obey_robots", "dont_obey_robotstxt"),
         ("dont_obey_robots_txt", "dont_obey_robotstxt"),
         ("robots_user_agent", "robotstxt_user_agent"),
@@ -586,14 +651,72 @@ async def test_a_misspelt_meta_key_logs_one_warning(web: Web, key: str, meant: s
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        *((name, "ROBOTSTXT_OBEY") for name in ("robotstxt_obey", "ignore_robots", "dont_obey_robotstxt")),
+        *((name, "ROBOTSTXT_OBEY") for name in ("ROBOTSTXT_OBEY", "Dont_Obey_Robotstxt", "ignore_robots_txt")),
+        *((name, name.upper()) for name in ("REP_EXEMPT", "rep_exempt", "Rep_Dry_Run", "REP_STORAGE")),
+        ("ROBOTSTXT_USER_AGENT", "ROBOTSTXT_USER_AGENT"),
+        ("robots_user_agent", "ROBOTSTXT_USER_AGENT"),
+    ],
+)
 @pytest.mark.parametrize("value", [True, False])
-@pytest.mark.parametrize("name", ["robotstxt_obey", "ignore_robots", "dont_obey_robotstxt"])
+@pytest.mark.parametrize("where", ["class", "argument"])
 @ensureDeferred
-async def test_a_warning_says_that_an_attribute_of_the_spider_has_no_effect(web: Web, name: str, value: bool) -> None:
-    result = await crawl(web.robots(NOTHING).url("/"), spider=type("Own", (CrawlSpider,), {name: value}))
+async def test_a_warning_says_that_an_attribute_of_the_spider_has_no_effect(
+    web: Web, name: str, meant: str, value: bool, where: str
+) -> None:
+    class ByArgument(CrawlSpider):
+        def __init__(self, *args: Any, **attributes: Any) -> None:
+            attributes[name] = value  # as for `-a`
+            super().__init__(*args, **attributes)
+
+    spider = ByArgument if where == "argument" else type("Own", (CrawlSpider,), {name: value})
+    result = await crawl(web.robots(NOTHING).url("/"), spider=spider)
     assert len(result.refused) == 1
     assert result.messages() == [
-        f"The spider's attribute {name} has no effect; set ROBOTSTXT_OBEY in its custom_settings"
+        f"The spider's {name} has no effect; set {meant} in its class's custom_settings, or with -s"
+    ]
+
+
+@ensureDeferred
+async def test_a_warning_says_that_custom_settings_of_the_object_have_no_effect(web: Web) -> None:
+    class Own(CrawlSpider):
+        def __init__(self, *args: Any, **attributes: Any) -> None:
+            super().__init__(*args, **attributes)
+            self.custom_settings = {"ROBOTSTXT_OBEY": False, "LOG_LEVEL": "INFO"}
+
+    result = await crawl(web.robots(NOTHING).url("/"), spider=Own)
+    assert len(result.refused) == 1
+    assert result.messages() == [
+        "The spider's ROBOTSTXT_OBEY has no effect; set ROBOTSTXT_OBEY in its class's custom_settings, or with -s"
+    ]
+
+
+@pytest.mark.parametrize("name", ["robots", "robotstxt_parser", "obey", "rep", "rep_list", "user_agents"])
+@ensureDeferred
+async def test_an_attribute_of_the_spiders_own_logs_nothing(name: str) -> None:
+    assert (await crawl(spider=type("Own", (CrawlSpider,), {name: True}))).messages() == []
+
+
+@pytest.mark.parametrize("robots", [NOTHING, RULES], ids=["refused", "fetched"])
+@pytest.mark.parametrize("before", [None, "Scrapy"])
+@ensureDeferred
+async def test_a_warning_says_that_an_attribute_is_set_too_late(web: Web, robots: str, before: str | None) -> None:
+    class Late(CrawlSpider):
+        robotstxt_user_agent = before
+
+        async def start(self) -> Any:
+            self.robotstxt_user_agent = "NewsBot"
+            async for request in super().start():
+                yield request
+
+    site = web.robots(robots)
+    result = await crawl(site.url("/a"), site.url("/b"), spider=Late)
+    assert len(result.refused) == (2 if robots == NOTHING else 0)
+    assert result.messages() == [
+        "The spider's robotstxt_user_agent = 'NewsBot' comes too late; set it in its class or __init__"
     ]
 
 
@@ -687,7 +810,7 @@ process.start()
     assert run_python("script.py", cwd=tmp_path).stdout == "AsyncioSelectorReactor\n"
 
 
-@pytest.mark.parametrize("name", ["REP_NONSENSE", "REP_ENABLED", "REP_SIZE_MAX"])
+@pytest.mark.parametrize("name", ["REP_NONSENSE", "REP_SIZE_MAX"])
 @ensureDeferred
 async def test_if_a_wrong_name_resembles_no_setting_all_settings_are_listed(web: Web, name: str) -> None:
     (warning,) = (await crawl(settings={name: 3})).messages()

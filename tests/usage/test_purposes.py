@@ -96,7 +96,7 @@ async def test_without_purposes_nothing_is_evaluated(web: Web) -> None:
     assert usage_stats(result) == {}
     (warning,) = result.messages()
     assert RepMiddleware.of(result.crawler).gate.before_download == [], "so no verdict is made for allowed requests"
-    assert warning.startswith("REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set it to")
+    assert warning.startswith("REP_PURPOSES_REFUSE refuses nothing: REP_PURPOSES is empty. Set it to")
 
 
 @ensureDeferred

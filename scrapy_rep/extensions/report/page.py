@@ -13,13 +13,13 @@ from typing import Any
 from scrapy_rep.clock import duration
 from scrapy_rep.protocol.challenge import WEB_BOT_AUTH
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.words import A_PAGE, ACCESS_DENIED, counted
+from scrapy_rep.protocol.words import A_PAGE, ACCESS_DENIED, FAILURES, counted
 
 JsonLine = Mapping[str, Any]
 
 MAX_OUTAGE_LINES = 200
 DENIED = "Access denied: HTTP 401 (Unauthorized), 402, 403 (Forbidden), 451"
-UNLESS = "except by an older answer or after REP_UNREACHABLE_DAYS"
+NOTHING = "nothing {was} allowed, except by an older answer or after REP_UNREACHABLE_DAYS"
 PROOF = "the site demands proof that the client is a browser"
 CAUTION = "everything was allowed, by default: REP_STATUS_POLICY = 'cautious' refuses such sites"
 
@@ -34,12 +34,9 @@ MEANINGS: Mapping[str | tuple[str, str], tuple[str, str]] = {
     ),
     **{("without rules", cause): (CAUTION, DENIED) for cause in ACCESS_DENIED},
     "restricted": ("nothing {was} allowed, by REP_STATUS_POLICY: ask the site for access", DENIED),
-    "challenged": (f"{PROOF}: nothing {{was}} allowed, {UNLESS}. Write to the site", "Challenges"),
-    ("challenged", WEB_BOT_AUTH): (
-        f"the site asks crawlers to sign their requests: nothing {{was}} allowed, {UNLESS}",
-        "Signed requests (Web Bot Auth)",
-    ),
-    "unreachable": (f"nothing {{was}} allowed, {UNLESS}. Crawl later, or more slowly", "Difficult sites"),
+    "challenged": (f"{PROOF}: {NOTHING}. Write to the site", "Challenges"),
+    ("challenged", WEB_BOT_AUTH): (f"the site asks for signed requests: {NOTHING}", "Signed requests (Web Bot Auth)"),
+    **{("unreachable", kind): (f"{NOTHING}. {cure}", "Difficult sites") for kind, (_, cure) in FAILURES.items()},
 }
 _TAG = re.compile(r"\{\{([#^])(\w+)\}\}(.*?)\{\{/\2\}\}|\{\{(\w+)(?:\|(\w+))?\}\}", re.DOTALL)
 
