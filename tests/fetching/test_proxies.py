@@ -220,7 +220,9 @@ def copied_to(url: str) -> str:
     headers = {name: f"s3cr3t-{name}" for name in ("Authorization", "Cookie", "Referer", "X-Api-Key")}
     page = Request(f"{HOST}/", headers={**headers, "Proxy-Authorization": "s3cr3t-proxy"}, meta=meta)
     crawler = Crawler(CrawlSpider, ADDON)
-    request = new_download(Ask(url), page, crawler, RepSettings.read(crawler.settings), middlewares_set_proxies=False).request
+    request = new_download(
+        Ask(url), page, crawler, RepSettings.read(crawler.settings), middlewares_set_proxies=False
+    ).request
     return f"{dict(request.headers)} {request.meta}"
 
 
