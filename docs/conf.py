@@ -17,7 +17,7 @@ copyright = "the scrapy-rep developers"  # noqa: A001 - Sphinx's name for it
 version = release = version_of("scrapy-rep")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-# Links to Scrapy's classes need the network: the published site and `.ci/run links` have them, a local build has text.
+# Links to Scrapy's classes need the network: the published site and `tox -e links` have them, a local build has text.
 if "READTHEDOCS" in os.environ or tags.has("links"):  # noqa: F821 - Sphinx's name for the `-t` options
     extensions.append("sphinx.ext.intersphinx")
 intersphinx_mapping = {"scrapy": ("https://docs.scrapy.org/en/latest/", None)}

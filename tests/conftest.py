@@ -25,6 +25,17 @@ settings.load_profile("no-deadline")
 collect_ignore = ["simulation"] if sys.platform == "win32" or scrapy.version_info < (2, 19) else []
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-skips", action="store_true", help="fail if a test is skipped")
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """With `--no-skips`, a run fails that has skipped a test. `-rs` names it."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.config.getoption("no_skips") and reporter and reporter.stats.get("skipped") and exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for line in installed_scrapy.not_tested():
         terminalreporter.write_line(line)

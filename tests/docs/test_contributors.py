@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 from doc_pages import ROOT, first_names, marked, names, table
 from test_imports import LAYERS
@@ -13,8 +15,16 @@ from test_imports import LAYERS
 import scrapy_rep
 from scrapy_rep.scrapy_internals import COSTS
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # pytest requires it
+
 PACKAGE = ROOT / "scrapy_rep"
 INTERNALS = PACKAGE / "scrapy_internals"
+PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+TOX = PYPROJECT["tool"]["tox"]
+WORKFLOW = (ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8")
 
 
 def first_line(path: Path) -> str:
@@ -86,10 +96,32 @@ def test_the_promises_of_the_simulation_are_numbered_as_in_the_code() -> None:
     assert [int(cells[0]) for cells in table("promises")] == list(range(1, len(promises) + 1))
 
 
-def test_the_list_of_the_parts_of_all_checks() -> None:
-    script = ROOT / ".ci" / "run"
-    listed = subprocess.run([str(script), "--list"], capture_output=True, text=True, check=True).stdout
-    parts = re.findall(r"^part_(\w+)", script.read_text("utf-8"), re.MULTILINE)
-    assert sorted(re.findall(r"^\w+", listed, re.MULTILINE)) == sorted(parts)
-    (matrix,) = re.findall(r"part: \[(.*)\]", (ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8"))
-    assert set(matrix.split(", ")) <= set(parts)
+def test_tox_knows_each_release_of_scrapy_before_the_newest() -> None:
+    """The oldest is tested as a whole, and by its first release. The releases in between get the smoke tests."""
+    (oldest,) = re.findall(r"'scrapy>=2\.(\d+)'", str(PYPROJECT["project"]["dependencies"]))
+    known = {row["condition"].removeprefix("factor."): row["then"] for row in TOX["env_run_base"]["deps"]}
+    later = range(int(oldest) + 1, int(oldest) + len(known))
+    expected = {f"scrapy2{oldest}": [f"scrapy==2.{oldest}.0"]}
+    assert known == expected | {f"scrapy2{minor}": [f"scrapy==2.{minor}.*"] for minor in later}
+    assert known[f"scrapy2{oldest}"][0] in TOX["env"]["lowest"]["deps"]
+    listed = [name.partition("-")[2] for name in TOX["env_list"] if name.startswith("py3")]
+    assert sorted(listed) == ["", f"scrapy2{oldest}", *(f"scrapy2{minor}-smoke" for minor in later)]
+    (matrix,) = re.findall(r"scrapy: \[(.*)\]", WORKFLOW)
+    assert matrix == ", ".join(f'"-{name}"' for name in known) + ', ""'
+
+
+def test_tox_tests_the_lower_bounds_of_the_extras() -> None:
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    bounds = {bound.replace(">=", "==") for extra in ("archive", "redis", "usage") for bound in extras[extra]}
+    assert len(bounds) == 3
+    assert bounds <= set(TOX["env"]["lowest"]["deps"])
+
+
+def test_the_environments_of_tox_that_contributors_and_workflows_name() -> None:
+    texts = {path: path.read_text("utf-8") for path in ROOT.glob(".github/**/*") if path.is_file()}
+    told = set(re.findall(r"(?:tox|\.ci/run) -e ([\w,]+)", "".join(texts.values())))
+    assert {"lint,docs", "lowest", "package", "links"} <= told
+    (matrix,) = re.findall(r"check: \[(.*)\]", WORKFLOW)
+    names = {*",".join(told).split(","), *matrix.split(", "), *TOX["env_list"]}
+    assert {name for name in names if not name.startswith("py3")} <= set(TOX["env"])
+    assert {name for name in TOX["env_list"] if not name.startswith("py3")} == set(matrix.split(", "))

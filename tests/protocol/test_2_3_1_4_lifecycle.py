@@ -231,6 +231,19 @@ def test_the_backoff_begins_with_the_request(seconds: float, waits: float) -> No
     assert pause(after_fetch(None, ROBOTS_URL, answer)) == waits
 
 
+def test_requests_wait_for_a_fetch_that_begins_just_when_their_time_ends() -> None:
+    """The default, 30 s, is the sum of three backoffs. But times since the epoch are rounded: no pause is exact."""
+    is_longer = []
+    for seconds in (number / 70 for number in range(100)):
+        entry = after_fetch(None, ROBOTS_URL, Answer(ROBOTS_URL, reason="words", seconds=seconds, ended_at=NOW))
+        left = FIRST - seconds
+        rest = pause(entry, left=left)
+        assert rest is not None
+        is_longer.append(rest > left)
+        assert pause(entry, left=left - 0.01) is None
+    assert any(is_longer)
+
+
 def test_requests_do_not_wait_for_a_host_that_hangs() -> None:
     timed_out = Answer(ROBOTS_URL, reason="words", timed_out=True, seconds=30, ended_at=NOW)
     entry = after_fetch(None, ROBOTS_URL, timed_out)

@@ -223,8 +223,7 @@ def not_idle_too_early(seen: Observations) -> Iterator[str]:
 
 
 def a_spider_that_is_fed_has_work(seen: Observations) -> Iterator[str]:
-    """A spider that is fed when it is idle is never without work for longer than one fetch. (Above REP_WAITING_MAX, it
-    is idle less often: see the next promise.)"""
+    """A spider that is fed when it is idle is never without work for longer than one fetch."""
     is_limited = seen.rep.waiting_max < len(seen.requests)
     for name in (name for name, plan in seen.crawlers.items() if plan.get("fed") and not is_limited):
         asked = [request.asked for request in seen.requests if request.run[0] == name]
@@ -233,21 +232,6 @@ def a_spider_that_is_fed_has_work(seen: Observations) -> Iterator[str]:
             if begin - last > SLACK and begin <= max(asked):
                 yield f"{name} had nothing to do from {last:.3f} to {begin:.3f}, and had more URLs to get"
             last = max(last, end)
-
-
-def a_spider_that_is_fed_is_not_fed_without_end(seen: Observations) -> Iterator[str]:
-    """While REP_WAITING_MAX requests wait (not counting the first to each origin), it is idle once a second at most."""
-    pending: dict[str, set[TrackedRequest]] = defaultdict(set)
-    idle: dict[str, float] = {}
-    for at, run, what, number, _ in seen.simulation.events:
-        if what in {"asked", "ended"}:
-            request = seen.simulation.requests[run, number]
-            (pending[run].add if what == "asked" else pending[run].discard)(request)
-        elif what == "idle" and seen.crawlers[run[0]].get("fed"):
-            waiting = len(pending[run]) - len({request.key for request in pending[run]})
-            if waiting >= seen.rep.waiting_max > 0 and at - idle.get(run, -1.0) < 0.99:
-                yield f"at {at:.3f} {run} was idle again after {at - idle[run]:.3f} s, with {waiting} waiting requests"
-            idle[run] = at
 
 
 def first_fetches_do_not_wait_for_later_ones(seen: Observations) -> Iterator[str]:
@@ -412,6 +396,21 @@ def few_requests_wait_outside_a_queue_on_disk(seen: Observations) -> Iterator[st
         is_limited = seen.crawlers[run[0]].get("jobdir") and limit > 0
         if is_limited and len(here[run]) > limit + len(origins) + 1:  # one was taken to look at it
             yield f"at {at:.3f} {len(here[run])} requests to {len(origins)} origins waited outside the queue of {run}"
+
+
+def a_spider_that_is_fed_is_not_fed_without_end(seen: Observations) -> Iterator[str]:
+    """While REP_WAITING_MAX requests wait (not counting the first to each origin), it is idle once a second at most."""
+    pending: dict[str, set[TrackedRequest]] = defaultdict(set)
+    idle: dict[str, float] = {}
+    for at, run, what, number, _ in seen.simulation.events:
+        if what in {"asked", "ended"}:
+            request = seen.simulation.requests[run, number]
+            (pending[run].add if what == "asked" else pending[run].discard)(request)
+        elif what == "idle" and seen.crawlers[run[0]].get("fed"):
+            waiting = len(pending[run]) - len({request.key for request in pending[run]})
+            if waiting >= seen.rep.waiting_max > 0 and at - idle.get(run, -1.0) < 0.99:
+                yield f"at {at:.3f} {run} was idle again after {at - idle[run]:.3f} s, with {waiting} waiting requests"
+            idle[run] = at
 
 
 def a_lazy_start_is_lazy(seen: Observations) -> Iterator[str]:

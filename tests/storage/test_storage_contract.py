@@ -31,7 +31,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import outage_after
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import STORAGES, Storage, storage_of
-from scrapy_rep.storage.circuit_breaker import CircuitBreaker
+from scrapy_rep.storage.circuit_breaker import RETRY_FIRST, CircuitBreaker
 from scrapy_rep.storage.sqlite import BUSY
 
 A, B = "https://a.example", "http://b.example:8080"
@@ -300,6 +300,25 @@ async def test_a_store_that_works_again_is_used_again() -> None:
     assert await breaker.call(storage.acquire_lease, A, "me", 1.0, otherwise=False)
     storage.entries = working
     assert await get() == b"x"
+
+
+@in_loop
+async def test_calls_that_fail_together_count_as_one_failure() -> None:
+    now, asked, may_fail = [0.0], [], asyncio.Event()
+
+    async def fails() -> None:
+        asked.append(now[0])
+        await may_fail.wait()
+        raise OSError
+
+    breaker = CircuitBreaker(lambda stat: None, lambda: now[0], LOG)
+    together = asyncio.gather(*(breaker.call(fails, otherwise=None) for _ in range(3)))
+    await asyncio.sleep(0)
+    may_fail.set()
+    await together
+    now[0] = RETRY_FIRST
+    await breaker.call(fails, otherwise=None)
+    assert asked == [0.0] * 3 + [RETRY_FIRST]
 
 
 class GivesText(OwnStorage):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, Releases, SlotByOrigin, crawl
+from crawling import CrawlSpider, Releases, SlotByOrigin, close_spider, crawl
+from own_scheduler import OwnScheduler
 from processes import crawl_process, crawled
 from pytest_twisted import ensureDeferred
 from scrapy import Request
@@ -16,6 +18,7 @@ from web import RULES, Web, answer
 
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.engine_state import scheduler_of
+from scrapy_rep.waiting import wrapped_scheduler
 
 HELD = answer(RULES, kind="hold")
 SCHEDULERS = [f"own_scheduler.{name}" for name in ("OwnScheduler", "DerivedScheduler", "KeepsTheRest", "ReturnsNone")]
@@ -105,3 +108,40 @@ async def test_requests_that_waited_do_not_hold_up_other_origins(web: Web, own: 
     await crawl(*map(Request, urls), spider=Orders, settings=settings)
     assert len(order) == 30
     assert order.index(fast.url("/5")) < 22, "about every second request, not after all others"
+
+
+class GoesAway(OwnScheduler):
+    """When it is full, its backend is away: each `enqueue_request` fails after two seconds of the test's clock."""
+
+    left = 20
+    now = 0.0
+
+    def enqueue_request(self, request: Request) -> bool:
+        if self.left:
+            self.left -= 1
+            return super().enqueue_request(request)
+        self.now += 2.0
+        raise OSError
+
+
+@ensureDeferred
+async def test_a_queue_that_is_away_does_not_block_the_close_for_each_request(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = web.robots(HELD)
+    monkeypatch.setattr(wrapped_scheduler, "monotonic", lambda: schedulers[0].now)
+    schedulers: list[Any] = []
+
+    class Stops(CrawlSpider):
+        async def start(self) -> Any:
+            schedulers.append(scheduler_of(self.crawler))
+            async for request in super().start():
+                yield request
+            while self.crawler.stats.get_value("rep/waited", 0) < 20:
+                await sleep(0.01)
+            close_spider(self, "stopped")
+
+    settings = {"SCHEDULER": GoesAway, "BACKEND_FILE": str(tmp_path / "backend")}
+    result = await crawl(*(site.url(f"/{number}") for number in range(20)), spider=Stops, settings=settings)
+    assert any("has not taken back 20 of 20 requests" in message for message in result.messages(logging.ERROR))
+    assert schedulers[0].now == 6.0, "no request is put back after more than five seconds"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import Crawl, CrawlSpider, Releases, SlotByOrigin, crawl
+from crawling import Crawl, CrawlSpider, Releases, SlotByOrigin, Time, crawl, with_clock
 from installed_scrapy import CAN, HANDLERS
 from processes import REACTORS, crawl_process
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
@@ -27,6 +27,7 @@ from web import RULES, Site, Web, answer, most_at_once, redirect
 from scrapy_rep.fetching import places
 from scrapy_rep.scrapy_internals import scheduler_queues
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.scrapy_internals.engine_state import scheduler_of
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
 from scrapy_rep.signals import request_waited, robots_known
 
@@ -584,6 +585,74 @@ async def test_requests_that_waited_do_not_exceed_the_limit_of_the_scraper(web: 
     result = await crawl(*urls, spider=Slow, settings=settings)
     assert len(result.pages) == 60
     assert max(result.ends) <= 5 + 4 + 1, "the responses that fill the scraper, and those under way"
+
+
+# The turns of the queue.
+
+
+@ensureDeferred
+async def test_the_queue_has_no_turn_while_many_sites_have_ready_requests(web: Web) -> None:
+    ready, known = [web.robots(DEAD) for _ in range(102)], web.robots(RULES)
+    inside = Inside()
+
+    class Fills(once_all_wait(web)):  # type: ignore[misc]
+        async def start(self) -> Any:
+            async for request in super().start():
+                yield request
+            self.crawler.engine.pause()
+            for number in range(20):
+                self.crawler.engine.crawl(self.prepared(known.url(f"/{number}")))
+            web.release(*ready)
+            while self.crawler.stats.get_value("rep/access/success", 0) < len(self.requests):
+                await sleep(0.01)
+            inside.reached.clear()
+            self.crawler.engine.unpause()
+
+    settings = {**LONG, "REP_FETCH_CONCURRENCY": 200, "CONCURRENT_REQUESTS": 1}
+    urls = [known.url("/"), *(site.url("/") for site in ready)]
+    result = await crawl(*urls, spider=Fills, prepare=inside.prepare, settings=settings)
+    assert len(result.pages) == 103 + 20
+    is_from_queue = [url.startswith(known.origin) for url in inside.reached]
+    # While 102, 101 and 100 sites have ready requests, the queue has no turn. Then it has every second one.
+    assert is_from_queue[:12] == [False] * 3 + [True, False] * 4 + [True]
+
+
+@ensureDeferred
+async def test_the_door_takes_requests_from_the_queue_for_a_short_time(web: Web) -> None:
+    sites = [web.robots(DEAD) for _ in range(30)]
+    taken: list[int] = []
+
+    class Ticks(Time):  # a millisecond for each look at the clock
+        def __call__(self) -> float:
+            self.now += 0.001
+            return self.now
+
+    class Counts(CrawlSpider):
+        async def start(self) -> Any:
+            scheduler: Any = scheduler_of(self.crawler)
+            next_request = scheduler.next_request
+
+            def counted() -> Request | None:
+                before = self.crawler.stats.get_value("rep/waited", 0)
+                request: Request | None = next_request()
+                taken.append(self.crawler.stats.get_value("rep/waited", 0) - before)
+                return request
+
+            scheduler.next_request = counted
+            self.crawler.engine.pause()
+            for request in self.requests:
+                self.crawler.engine.crawl(self.prepared(request))
+            self.crawler.engine.unpause()
+            while self.crawler.stats.get_value("rep/waited", 0) < len(self.requests):
+                await sleep(0.01)
+            web.release(*sites)
+            return
+            yield
+
+    settings = {**LONG, **with_clock(Ticks()), "REP_FETCH_CONCURRENCY": 200}
+    result = await crawl(*(site.url("/") for site in sites), spider=Counts, settings=settings)
+    assert len(result.pages) == 30
+    assert 1 < max(taken) < 6, "after five milliseconds, the engine goes on"
 
 
 # The next site of the default queue.
