@@ -45,6 +45,7 @@ from scrapy_rep.stats import CACHE_HIT, CACHE_STALE, EXEMPTED
 from scrapy_rep.user_agent import ProductTokens, UserAgent
 
 HTTP = ("http://", "https://")
+MAX_LOOK_UPS = 64  # robots.txt files that are looked up in the background at a time (`Gate.look_up`)
 # For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
 NO_REFETCH = Refetch.NOT
 UNREACHABLE_STALE = State.UNREACHABLE_STALE
@@ -206,6 +207,12 @@ class Gate:
         if policy is None:
             policy = await maybe_deferred_to_future(self._single_flight.join(applicable, request))
         return policy
+
+    def may_look_up(self, request: Request, number: int) -> bool:
+        """Whether one more than this number of robots.txt files may be looked up in the background. They take at most a
+        quarter of the places for connections."""
+        places = self._single_flight.connections.places_for(request, is_robots_txt=True)
+        return number < min(MAX_LOOK_UPS, max(1, (places.number() if places is not None else 0) // 4))
 
     async def look_up(self, origin: Origin, trigger: Request) -> RobotsPolicy:
         """Wait for the origin's policy in the background. No other request waits longer because of this fetch. Raises

@@ -75,6 +75,8 @@ class RepMiddleware:
         self._door = SchedulerDoor(crawler, settings, self.gate, self._single_flight, self._waits)
         self._in_downloader = InDownloader(self.gate, self._single_flight, downloads, self._door, self._waits)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
+        with called_first(crawler, signals.spider_opened):  # others may keep the method that this replaces
+            crawler.signals.connect(self._watch_close, signal=signals.spider_opened)
         with called_first(crawler, signals.spider_closed):
             crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
             self._extensions = start_extensions(crawler, settings, self.gate)
@@ -151,11 +153,13 @@ class RepMiddleware:
             return
         self._door.open(self._downloads)
         prepare_handlers(self._crawler)
-        call_when_closing(self._crawler, self._single_flight.begin_close)
         for check in CHECKS:
             check(self._crawler, logger_of(self._crawler))
         if self._door.is_in_use:
             name_earlier_middlewares(self._crawler, self)
+
+    def _watch_close(self) -> None:
+        call_when_closing(self._crawler, self._single_flight.begin_close)
 
     async def _stop(self) -> None:
         await self._crawler.engine.close_spider_async(reason="wrong_settings")

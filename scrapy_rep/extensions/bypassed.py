@@ -7,6 +7,8 @@ in the background.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from scrapy import signals
 from scrapy.http import Request, Response
 from scrapy.utils.defer import deferred_from_coro
@@ -22,8 +24,6 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import counted
 from scrapy_rep.stats import BYPASSED, NOT_JUDGED
 
-MAX_LOOK_UPS = 64  # pages whose robots.txt is looked up at a time
-
 
 class Bypassed(Extension):
     """Checks the URL of a response if it differs from the URL of the request."""
@@ -32,24 +32,23 @@ class Bypassed(Extension):
         self._drops = self._settings.bypassed == "drop"
         outcome_of_drop = "kept (REP_DRY_RUN)" if self._settings.dry_run else "dropped (REP_BYPASSED)"
         self._outcome = outcome_of_drop if self._drops else "kept; REP_BYPASSED = 'drop' drops them"
-        self._number_looked_up = 0
-        """The number of pages whose robots.txt is looked up now."""
+        self._looked_up: Counter[Origin] = Counter()
+        """The origins whose robots.txt is looked up now -> the number of their pages."""
         self._gate.after_download.append(self._look)
         self._gate.waits_for_landings |= self._drops
         self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _look(self, request: Request, _response: Response, landing: Landing | None) -> None:
         """Judge a page, or look its robots.txt up first. Raises what `_judge` raises."""
-        if landing is None:
+        if landing is None or not isinstance(origin := self._gate.applicable_origin(landing.request), Origin):
             return
         target, policy = landing
-        origin = self._gate.applicable_origin(target)
         if policy is not None:
             self._judge(request, target, policy)
-        elif isinstance(origin, Origin) and self._number_looked_up < MAX_LOOK_UPS:
-            self._number_looked_up += 1
+        elif origin in self._looked_up or self._gate.may_look_up(target, len(self._looked_up)):
+            self._looked_up[origin] += 1
             deferred_from_coro(self._look_up(origin, request, target))
-        elif isinstance(origin, Origin):
+        else:
             self._stats.inc_value(NOT_JUDGED)
 
     async def _look_up(self, origin: Origin, request: Request, target: Request) -> None:
@@ -60,7 +59,7 @@ class Bypassed(Extension):
         except Exception:  # noqa: BLE001 - it is logged; the page has gone on
             self._log.exception("Internal error while judging %s", printable(target.url))
         finally:
-            self._number_looked_up -= 1
+            self._looked_up -= Counter([origin])
 
     def _judge(self, request: Request, target: Request, policy: RobotsPolicy) -> None:
         """Count a forbidden page. Raises ForbiddenByRobots if the page is to be dropped, but not in a dry run."""

@@ -137,7 +137,7 @@ class Fetcher:
         if download is not None and download.without_proxy_of is not None:
             proxy, of_environment = request.meta.get("proxy"), request.meta.get("_scheme_proxy")
             if not proxy or of_environment:  # no middleware of the project has set one
-                copy_proxy(download.without_proxy_of, request)
+                copy_proxy(download.without_proxy_of, request, self._crawler)
         places = self.connections.places_for(request, is_robots_txt=download is not None)
         if places is None:
             return await call()
@@ -195,7 +195,7 @@ class Fetcher:
         except UndecodableBodyError as exc:
             download.undecodable = exc
             request.meta["dont_cache"] = True
-            return Response(request.url, response.status)
+            return Response(request.url, response.status, body=b"#")  # plugins may take an empty one for a ban
 
     def _received(self, request: Request, data: bytes) -> None:
         download = download_of(request)
@@ -225,6 +225,9 @@ class Fetcher:
             return decoded_response(stopped, download)
         if download.undecodable is not None:
             raise download.undecodable
+        if download.response is None:  # from a cache or another middleware
+            download.response = response
+            return decoded_response(response, download)
         return response
 
     def _failure(self, ended: partial[Answer], exc: Exception, download: RobotsTxtDownload) -> Answer:

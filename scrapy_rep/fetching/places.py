@@ -65,7 +65,7 @@ class Places:
         self._line.append(place)
         timer = None
         try:
-            self.give()
+            self._give()
             await maybe_deferred_to_future(place)
             if on_slow is not None:
                 timer = call_later(SLOW_AFTER, self._slow, place, on_slow)
@@ -79,16 +79,21 @@ class Places:
                 self._line.remove(place)
             else:
                 self._number_slow -= 1
-            self.give()
+            self._give()
 
     def _slow(self, place: Deferred[None], on_slow: Callable[[], None]) -> None:
         self._taken.remove(place)
         self._number_slow += 1
-        self.give()
+        self._give()
         on_slow()
 
-    def give(self) -> None:
-        """Give places to those that come first, as many as there are now."""
+    def open_up(self) -> None:
+        """Give everybody a place, as far as there are sockets."""
+        number = max(self.number(), self._max_files)
+        self.number = lambda: number
+        self._give()
+
+    def _give(self) -> None:
         if self._is_giving:  # without asyncio, a request may end, and come here, within `callback`
             return
         self._is_giving, number = True, self.number()
@@ -130,8 +135,7 @@ class Connections:
         """Step 1 of a stop (`middleware`). A download handler may wait, in its place, for a request that has none. Then
         only a place for everybody lets the crawl end."""
         for places in (self._all, self._on_top or self._all):
-            places.number = max_open_files
-            places.give()
+            places.open_up()
 
     def starts(self, origin: Origin) -> None:
         """The fetch of this origin's robots.txt begins, and needs a place soon."""

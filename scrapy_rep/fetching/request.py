@@ -17,6 +17,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.http import Request, Response
 from scrapy.http.cookies import CookieJar
 from scrapy.http.request import NO_CALLBACK
@@ -171,12 +172,22 @@ def new_download(
     return download
 
 
-def copy_proxy(source: Request, target: Request) -> None:
+def copy_proxy(source: Request, target: Request, crawler: Crawler | None = None) -> None:
     """Have `target` use the proxy of `source`, unless the environment gave it: the environment has a proxy for each
-    scheme (`_scheme_proxy`), and none for the hosts of `no_proxy`."""
-    if not source.meta.get("_scheme_proxy"):
-        target.meta.update(_copied(source.meta, _OF_PROXY))
-        target.headers.update(_copied(source.headers, [b"Proxy-Authorization"]))
+    scheme (`_scheme_proxy`), and none for the hosts of `no_proxy`.
+
+    `crawler`: if `target` has passed HttpProxyMiddleware. Only that middleware knows to which proxy a password belongs.
+    """
+    if source.meta.get("_scheme_proxy"):
+        return
+    for name in (*_OF_PROXY, "_scheme_proxy"):
+        target.meta.pop(name, None)
+    target.headers.pop(b"Proxy-Authorization", None)
+    target.meta.update(_copied(source.meta, _OF_PROXY))
+    target.headers.update(_copied(source.headers, [b"Proxy-Authorization"]))
+    middleware = crawler.get_downloader_middleware(HttpProxyMiddleware) if crawler is not None else None
+    if middleware is not None:
+        middleware.process_request(target)
 
 
 def _copied(source: Mapping[Any, Any], names: Iterable[Any]) -> dict[Any, Any]:

@@ -16,8 +16,7 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Site, Web, answer, redirect
 
-from scrapy_rep import RepMiddleware
-from scrapy_rep.extensions import bypassed
+from scrapy_rep import RepMiddleware, gate
 from scrapy_rep.fetching import places
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
@@ -144,7 +143,7 @@ async def test_pages_that_are_only_counted_do_not_wait(web: Web) -> None:
 @ensureDeferred
 async def test_pages_beyond_the_limit_of_look_ups_are_not_judged(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor are those whose robots.txt is not known when the crawl ends."""
-    monkeypatch.setattr(bypassed, "MAX_LOOK_UPS", 2)
+    monkeypatch.setattr(gate, "MAX_LOOK_UPS", 2)
     others = [web.site({"/robots.txt": answer(kind="reset"), "/private": SECRET}) for _ in range(5)]
     urls = [leads_to(web, other).url("/") for other in others]
     result = await crawl(*urls, settings={**HANDLER, "REP_UNREACHABLE_WAIT": 60})
@@ -154,6 +153,23 @@ async def test_pages_beyond_the_limit_of_look_ups_are_not_judged(web: Web, monke
     (line,) = (message for message in result.messages(logging.INFO) if "not judged" in message)
     assert line == "5 pages not judged (REP_BYPASSED): the robots.txt was not known in time"
     assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_look_ups_leave_most_places_to_pages(web: Web) -> None:
+    """At most a quarter of them, and at least one: behind a proxy, a host that hangs holds its place."""
+
+    class Asks(CrawlSpider):
+        async def start(self) -> Any:
+            may_look_up = RepMiddleware.of(self.crawler).gate.may_look_up
+            for meta in ({"proxy": "http://a.example"}, {}):
+                page = Request("http://site.example/", meta=meta)
+                self.crawl.ends.append(sum(may_look_up(page, number) for number in range(100)))
+            yield Request("data:,")
+
+    limits = [(await crawl(spider=Asks, settings={"CONCURRENT_REQUESTS": number})).ends for number in (12, 1)]
+    assert limits == [[3, 3], [1, 1]]
+    assert (await crawl(spider=Asks)).ends == [4, 16]
 
 
 @ensureDeferred

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from crawling import ADDON, CrawlSpider, Time, crawl, with_clock
+from crawling import ADDON, CrawlSpider, Time, crawl, outcome, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -17,6 +19,7 @@ from scrapy.http import Response
 from scrapy.signals import response_received
 from web import RULES, Route, Site, Web, answer, redirect
 
+from scrapy_rep import AccessResult
 from scrapy_rep.fetching.request import new_download
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask
@@ -521,3 +524,47 @@ async def test_a_middleware_sets_proxies_although_the_first_robots_txt_is_a_redi
     spider = type("Goes", (LeadsOn,), {"by": by})
     result = await crawl(f"{HOST}/start", spider=spider, settings=settings)
     assert (result.refused, result.failed, len(addresses)) == ({}, {}, 3)
+
+
+@pytest.mark.parametrize("then", ["without-password", "none", "another-password"])
+@ensureDeferred
+async def test_a_proxy_that_the_spider_changes_keeps_its_own_password(web: Web, then: str) -> None:
+    """The second request is made from the first one, as HttpProxyMiddleware has changed it: with the mark and the
+    header of the first proxy. Its proxy is another one, or none."""
+    site, first, second = web.robots(RULES), web.site({"*": answer(RULES)}), web.site({"*": answer(RULES)})
+    logins = {"without-password": second.origin, "none": None}
+    proxy = logins.get(then, second.origin.replace("//", "//eve:s3cr3t@"))
+
+    class Changes(CrawlSpider):
+        def parse(self, response: Response, **more: Any) -> Any:
+            super().parse(response, **more)
+            if len(self.crawl.pages) == 1:
+                assert response.request is not None
+                meta = {**response.request.meta, "proxy": proxy}
+                yield self.prepared(response.request.replace(url=site.url("/"), meta=meta))
+
+    page = Request(f"{HOST}/", meta={"proxy": first.origin.replace("//", "//bob:s3cr3t@")})
+    result = await crawl(page, spider=Changes)
+    assert (len(result.pages), result.refused) == (2, {})
+    asked = site if then == "none" else second
+    assert len(asked.requests) == 2
+    headers = {request["headers"].get("Proxy-Authorization") for request in asked.requests}
+    assert headers == ({"Basic " + b64encode(b"eve:s3cr3t").decode()} if then == "another-password" else {None})
+
+
+class RepliesFromElsewhere:
+    """A downloader middleware that has the robots.txt already, compressed as a server sent it."""
+
+    def process_request(self, request: Request) -> Response | None:
+        if not request.url.endswith("/robots.txt"):
+            return None
+        return Response(request.url, body=gzip.compress(b"user-agent: *\ndisallow: /private\n"), flags=["cached"])
+
+
+@pytest.mark.parametrize("compression", [True, False])
+@ensureDeferred
+async def test_a_body_that_no_download_handler_gave_is_decoded_too(web: Web, compression: bool) -> None:
+    site = web.site({"*": answer("page")})
+    settings = {"DOWNLOADER_MIDDLEWARES": {RepliesFromElsewhere: 900}, "COMPRESSION_ENABLED": compression}
+    _, access = await outcome(site, settings=settings)
+    assert access is AccessResult.SUCCESS

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, SlotByOrigin, Time, close_spider, crawl
+from crawling import CrawlSpider, SlotByOrigin, Time, close_spider, crawl, is_fetching
 from in_loop import in_loop
 from processes import REACTORS, crawl_process, crawled, until
 from pytest_twisted import ensureDeferred
-from scrapy import Request
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Web, answer
@@ -543,3 +544,32 @@ async def test_a_timeout_does_not_wait_for_the_end_of_the_call() -> None:
     with pytest.raises(TimeoutError, match="late"):
         await asyncio.wait_for(within(0.05, ends_when(may_end), TimeoutError("late")), 30)
     may_end.set()
+
+
+class ClosesByAMethodThatItKept(CrawlSpider):
+    """As an extension does that keeps `close_spider_async` when it gets `spider_opened`."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **attributes: Any) -> ClosesByAMethodThatItKept:
+        spider = super().from_crawler(crawler, *args, **attributes)
+        crawler.signals.connect(spider.keep, signals.spider_opened)
+        return spider
+
+    def keep(self) -> None:
+        assert self.crawler.engine is not None
+        self.kept = self.crawler.engine.close_spider_async
+
+    async def start(self) -> Any:
+        for request in self.requests:
+            yield self.prepared(request)
+        while not is_fetching(self.crawler):
+            await sleep(0.01)
+        asyncio.ensure_future(self.kept(reason="enough"))  # noqa: RUF006
+
+
+@ensureDeferred
+async def test_a_close_by_a_method_that_was_kept_early_does_not_wait_for_robots_txt(web: Web) -> None:
+    site = web.robots(answer(kind="hang"))
+    result = await crawl(site.url("/"), spider=ClosesByAMethodThatItKept, settings={"REP_FETCH_TIMEOUT": 60})
+    assert result.stats["finish_reason"] == "enough"
+    assert result.stats["elapsed_time_seconds"] < 30
