@@ -23,6 +23,7 @@ from web import RULES, Web, answer
 
 import scrapy_rep
 from scrapy_rep import RobotsTxt, Verdict, meta, signals, stats
+from scrapy_rep.fetching.headers import url_of
 from scrapy_rep.protocol.outage import BACKOFFS
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.storage import STORAGES
@@ -154,6 +155,13 @@ def test_the_wildcards(rule: str, matches: str, does_not_match: str) -> None:
     robots = RobotsTxt.parse(f"User-agent: *\nDisallow: {names(rule)[0]}\n".encode())
     assert [path for path in names(matches) if robots.allows(EXAMPLE + path, "*")] == []
     assert [path for path in names(does_not_match) if not robots.allows(EXAMPLE + path, "*")] == []
+
+
+def test_where_each_location_leads() -> None:
+    for cells in table("locations"):
+        (leads_to, *_) = names(cells[1])
+        for location in names(cells[0]):
+            assert url_of("http://a.example/robots.txt", location) == leads_to, location
 
 
 # docs/settings.md, docs/limits.md, docs/stats.md
