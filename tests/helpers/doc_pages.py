@@ -9,7 +9,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text("utf-8")
-    for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
+    for path in [
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "tests/benchmarks/README.md")),
+        *sorted(ROOT.glob("docs/*.md")),
+    ]
 }
 README = PAGES["README.md"]
 EXAMPLE = "http://localhost:8000"
