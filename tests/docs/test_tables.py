@@ -57,8 +57,7 @@ async def answered(statuses: Iterable[int], **settings: Any) -> dict[int, tuple[
     """Return for each status the access result, and when robots.txt is fetched again."""
     found: dict[int, tuple[str, str]] = {}
     time = Time()
-    first = ", ".join(f"{seconds:.0f}" for seconds in BACKOFFS[:4])
-    words = {BACKOFFS[0]: f"{first} seconds, then doubling to an hour", 24 * 3600: "24 hours"}
+    words = {BACKOFFS[0]: f"{BACKOFFS[0]:.0f} s, [then longer](#outages)", 24 * 3600: "24 hours"}
 
     def fetched(origin: Any, info: Any) -> None:
         seconds = info.fetch_again_at - time.now
@@ -112,7 +111,7 @@ async def test_each_status_does_what_its_rows_say(web: Web) -> None:
         for cell, does, shown, policy in table("difficult")
     }
     assert {row: await difficult(web, *row) for row in told} == told
-    rows = [(statuses_of(cells[0]), cells[1], cells[3].partition(", or sooner")[0]) for cells in table("answers")]
+    rows = [(statuses_of(cells[0]), cells[1], cells[3]) for cells in table("answers")]
     (other,) = ((cells[1], cells[3]) for cells in table("answers") if cells[0].endswith("any other status"))
     said = {status: (access, again) for held, access, again in rows for status in held if access != "redirect"}
     asked = {*said, 300, 304, 305, 600, 700, 999}
