@@ -329,19 +329,6 @@ def test_the_words_of_robots_tags() -> None:
         assert names(element) == [f'<meta name="robots" content="{rule}">']
 
 
-def test_what_is_reckoned_follows_from_what_is_measured() -> None:
-    most = table("many-origins")[-1]
-    assert most[0] == "1,000,000"
-    in_redis = float(most[4].removesuffix(" MiB").replace(",", "")) * 2**20 / 1_000_000
-    (milliseconds,) = re.findall(r"up to ([0-9.]+) ms with 50,000 sites", PAGES["docs/benchmarks.md"])
-    cpu, storage, daily, weekly = (cells[1] for cells in table("reckoned"))
-    sites = 10_000_000
-    assert float(cpu.split()[0]) == pytest.approx(sites * float(milliseconds) / 1000 / 3600, rel=0.02)
-    assert float(storage.split()[0]) == pytest.approx(sites * in_redis / 1e9, rel=0.02)
-    assert daily == f"10 million, {sites / 86_400:.0f} a second"
-    assert float(weekly.split()[0]) == pytest.approx(sites / 7 / 1e6, rel=0.03)
-
-
 def test_where_the_time_goes_adds_up() -> None:
     for _who, _sites, in_all, *parts in table("where"):
         assert sum(float(part) for part in parts if part) == pytest.approx(float(in_all), abs=0.21)
