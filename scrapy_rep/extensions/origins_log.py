@@ -61,7 +61,7 @@ class OriginsLog(Extension):
 
     def _warn_of_long_file(self, info: OriginInfo) -> None:
         self._log.warning(
-            "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
+            "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). Later rules are not read, so pages that"
             " they forbid may be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %(more)s reads ten times as much. The"
             " stat rep/truncated counts such files",
             {
