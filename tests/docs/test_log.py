@@ -11,7 +11,12 @@ from doc_pages import PAGES, names, table
 from test_imports import FILES, room_of, tree
 
 CALLS = {"debug", "info", "warning", "error", "exception", "critical", "log", "_warn"}
-ROWS = [names(cells[0])[0] for mark in re.findall(r"<!-- (log-\w+) -->", PAGES["docs/log.md"]) for cells in table(mark)]
+ROWS = [
+    line
+    for mark in re.findall(r"<!-- (log-\w+) -->", PAGES["docs/log.md"])
+    for cells in table(mark)
+    for line in names(cells[0])
+]
 
 FILLED_IN = r"%(\(\w+\))?(\.\d)?[a-z]"
 
