@@ -71,7 +71,7 @@ class OriginInfo:
     @property
     def cause(self) -> str:
         """Why there are no rules, in words by which origins can be counted: `HTTP 404`, `a page of HTML`, `Cloudflare`.
-        Empty if there are rules, or if robots.txt is unreachable without a challenge."""
+        Empty with rules, and for a robots.txt that is unreachable without a challenge."""
         kind = self.kind
         if kind is OriginKind.WITH_RULES or kind is OriginKind.UNREACHABLE:
             return ""

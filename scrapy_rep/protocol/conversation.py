@@ -11,8 +11,8 @@
 Most conversations have one round: find, ask along redirects (RFC 9309 2.3.1.2), end. If robots.txt is unreachable, and
 requests may wait for it, more rounds follow: `Outage.pause_at` says when. The last round decides about all requests
 that have waited. The first round repeats a URL after RETRY_DELAY if the failure may soon be over. Any round repeats it
-if another proxy is left to try, if a time-out proves nothing, or if a cache has replayed a failure. Each URL of a chain
-has its own count.
+in three cases: another proxy is left to try, a time-out proves nothing, or a cache has replayed a failure. Each URL of
+a chain has its own count.
 
 Two origins may redirect to the same URL. Each of them requests that URL itself, because the answer may depend on
 cookies, on the User-Agent, or on a token in the URL that works only once.

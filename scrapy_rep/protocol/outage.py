@@ -23,7 +23,7 @@ BACKOFFS = (5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 360
 BACKOFF_MAX = BACKOFFS[-1]
 LEAST_REST = 1.0  # seconds from a failure to the next fetch, also if the request took longer than the backoff
 ROUNDING = 0.001  # seconds; `left` is a difference of many numbers
-# The most seconds by which the clocks of two crawlers may differ, or by which one clock may be set back.
+# The clocks of two crawlers may differ by at most this many seconds. One clock may be set back by as much.
 CLOCK_SKEW = 300.0
 
 LONG_OUTAGE = 30.0  # days: the default of REP_UNREACHABLE_DAYS. RFC 9309 2.3.1.4: "for example, 30 days"

@@ -116,8 +116,8 @@ class SharedStore:
     def give_back(self, claim: LeaseClaim, entry: Entry | None = None) -> None:
         """Store the entry, and then release the lease, so that the next crawler with the lease finds the entry.
 
-        This happens in the background; `close` waits for its end. `entry` is None if nothing was fetched, if the fetch
-        was cancelled, or if it says nothing about the site (`Round.shared`). Then the stored entry stays.
+        This happens in the background; `close` waits for its end. `entry` is None without a fetch, after a cancelled
+        fetch, and after a fetch that says nothing about the site (`Round.shared`). Then the stored entry stays.
         """
         giving_back = deferred_from_coro(self._give_back(claim, entry, self._clock.now()))
         self._under_way.add(giving_back)
@@ -157,7 +157,7 @@ class SharedStore:
 
     async def _put(self, claim: LeaseClaim, entry: Entry, now: float) -> None:
         if _has_no_answer(entry):
-            # This crawler got no answer, so others have not waited for it. One of them may have stored an answer.
+            # After no answer, other crawlers do not wait for this one. One of them may have stored an answer by now.
             entry = latest(entry, self._read(claim.origin, await self._get(claim))) or entry
         kept = entry.storable
         if kept is not None:
