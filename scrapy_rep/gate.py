@@ -13,8 +13,8 @@ The gate decides, and the door waits: `waiting.at_scheduler.SchedulerDoor` keeps
      everything (`protocol.lifecycle`). Usually a fetch has several rounds before requests are refused
      (`protocol.conversation`).
 4. If a page comes from another URL than the request's (a browser followed a redirect), the functions in
-   `after_download` judge the page by the policy of that URL (`look_at_page`). If memory has none, the page waits for
-   it, but only if one of them may drop or change the page by it (`waits_for_landings`).
+   `after_download` judge the page by the policy of that URL (`look_at_page`). A page whose policy is not in memory
+   waits for it only if one of these functions may drop or change the page (`waits_for_landings`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Landing(NamedTuple):
     request: Request
     """The request that was made, with the URL of the page."""
     policy: RobotsPolicy | None
-    """The policy that applies to this URL; None if none applies, or if it is not known (`waits_for_landings`)."""
+    """The policy that applies to this URL; None without a policy, and while it is unknown (`waits_for_landings`)."""
 
 
 Judge = Callable[[Verdict, RobotsTxt | None, str, ProductTokens], Verdict]
@@ -186,7 +186,7 @@ class Gate:
         return applicable if isinstance(applicable, Origin) and self._single_flight.peek(applicable) is None else None
 
     def peek(self, request: Request) -> RobotsPolicy | None:
-        """The usable policy that memory has for the request; None if it has none, or if no robots.txt applies."""
+        """The usable policy that memory has for the request; None without one, and if no robots.txt applies."""
         applicable = self.applicable_origin(request)
         return self._single_flight.peek(applicable) if isinstance(applicable, Origin) else None
 
@@ -268,8 +268,8 @@ def _exempt_paths(exempt: Iterable[object]) -> Mapping[Origin, RobotsTxt]:
 
 
 def _where_it_ended(request: Request, response: Response) -> Request | None:
-    """A request for the URL of the response; None if it is the request's own URL, or if one of the two is neither http
-    nor https. (Scrapy's handler for `s3:` responds with an https URL.)"""
+    """A request for the URL of the response; None if it is the request's own URL. Both URLs have to be http or https,
+    else the result is None, too. (Scrapy's handler for `s3:` responds with an https URL.)"""
     url = response.url
     if url == request.url or not (url.startswith(HTTP) and request.url.startswith(HTTP)):
         return None

@@ -3,7 +3,7 @@
 What a stop does, in order, whether the crawl has finished or was stopped (Ctrl-C, CloseSpider):
 
 1. The engine begins to close: `SingleFlight.begin_close`. The waits of requests that can go back to the queue end.
-   Pauses between rounds end (`Driver.end_pauses`), and fetches for which no other request waits are cancelled.
+   Pauses between rounds end (`Driver.end_pauses`). Fetches are cancelled if all their requests go back to the queue.
 2. Requests of the scheduler that waited in the downloader go back to the queue (`SchedulerDoor.put_back`).
 3. The engine waits for all downloads, callbacks and item pipelines. A request that belongs to an item still gets the
    result of the round that is under way.

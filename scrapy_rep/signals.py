@@ -23,7 +23,7 @@ robots_response = object()
 
 - `answer` (`protocol.answer.Answer`);
 - `request`: the request that needed the robots.txt;
-- `response`: None if there was no response, or if it came from a private address after a redirect from a public host.
+- `response`: None without a response, and for one from a private address after a redirect from a public host.
   Else Scrapy's response before its body is decoded. A body that is longer than REP_BODY_LIMIT may be incomplete,
   because the download was stopped. `response.request` is the request for the robots.txt."""
 

@@ -220,7 +220,7 @@ _PRODUCT = re.compile(rf"(?<![^\s,;()]){_NAME}")
 # The first name after each `compatible;` that is at the start of a part.
 _AFTER_COMPATIBLE = re.compile(rf"\b(?i:compatible);(?=(?:[^();]*;)*?\s*{_NAME})")
 
-# The products of browsers. Crawlers send them, too, so none of these products identifies a crawler.
+# The products of browsers. Crawlers send these products, too, so they do not identify a crawler.
 BROWSERS = frozenset(
     """
     mozilla compatible applewebkit khtml gecko like version mobile chrome chromium headlesschrome crios crmo safari

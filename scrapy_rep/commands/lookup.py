@@ -58,7 +58,7 @@ class CommandSpider(Spider):
             await self.command_lookup.run(self.crawler)
         except ValueError as exc:
             self.command_lookup.errors.append(exc)
-        # A spider of a queue would begin its requests now, and keep the crawl open.
+        # A spider that reads a queue (scrapy-redis) would start at `spider_idle`, and keep the crawl open.
         self.crawler.signals.disconnect_all(signals.spider_idle)
         return
         yield  # makes this method a generator

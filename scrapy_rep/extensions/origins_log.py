@@ -62,7 +62,7 @@ class OriginsLog(Extension):
     def _warn_of_long_file(self, info: OriginInfo) -> None:
         limit = self._settings.body_limit
         self._log.warning(
-            "%s is longer than %s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that they forbid may"
+            "%s is longer than %s bytes (REP_BODY_LIMIT). Later rules are not read, so pages that they forbid may"
             " be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %s reads ten times as much. The stat rep/truncated counts"
             " such files",
             *(info.address, f"{limit:,}", f"{min(10 * limit, MAX_BODY):_}"),

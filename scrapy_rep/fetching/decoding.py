@@ -78,8 +78,8 @@ def decoded_response(response: Response, download: RobotsTxtDownload) -> Respons
 def decoded(body: bytes, content_encoding: bytes, limit: int, *, is_cut: bool = False) -> bytes:
     """Return the decoded body, at most `limit` + 1 octets. Raises UndecodableBodyError.
 
-    `content_encoding`: the value of the header (RFC 9110 8.4). A label is skipped if it is wrong, such as `gzip` for
-    plain text, or if it is no coding, such as `utf-8`. gzip is decoded even if the header does not name it.
+    `content_encoding`: the value of the header (RFC 9110 8.4). A wrong label, such as `gzip` for plain text, is
+    skipped. So is a label that is no coding, such as `utf-8`. gzip is decoded even if the header does not name it.
     `is_cut`: whether the body may be incomplete. Then the part that can be decoded is returned; otherwise, incomplete
     compressed data are an error.
     """

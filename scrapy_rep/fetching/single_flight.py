@@ -2,15 +2,16 @@
 
 An origin has one fetch at a time (`driver`). The fetch is a task of its own: if one waiting request is
 cancelled, the others still get the policy. The fetch uses the proxy and the User-Agent of the request that triggers it.
-If that fails, it uses those of another request that waits, if that request has another proxy (`Triggers`).
+If the fetch fails, it goes on with the proxy and the User-Agent of a waiting request that has another proxy
+(`Triggers`).
 
 When the fetch ends, the policy goes into memory, and the waiting requests get it. An internal error while robots.txt is
 requested counts as a failure of the network. Any other internal error ends the fetch with a policy that allows nothing
 and names the error.
 
 When the crawl begins to close, requests that go back to their queue get CrawlClosingError. All others belong to work
-that the crawl finishes, such as an item whose files are downloaded. They go on waiting, but only for the round of their
-fetch that is under way. A fetch for which no such request waits is cancelled.
+that the crawl finishes, such as an item whose files are downloaded. They wait until the round under way has ended. A
+fetch for which no such request waits is cancelled.
 
 Later requests get the policy from memory. When the answer expires soon, or the backoff of an outage is over, the next
 request triggers a fetch in the background (`refresh`) and does not wait.

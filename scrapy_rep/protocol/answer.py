@@ -44,8 +44,8 @@ class Answer:
     """Whether the time-out says nothing about the site: it was noticed much too late, because the process was stopped
     or busy; or look-ups of names waited for a thread, perhaps this request's, too."""
     replayed: bool = False
-    """Whether a cache of the crawl, such as HttpCacheMiddleware, has replayed the answer, which may be old; or another
-    middleware has made the failure up."""
+    """Whether the answer did not come from the site just now: a cache of the crawl, such as HttpCacheMiddleware, has
+    replayed it, or a middleware has made the failure up."""
     proxy: str = ""
     """The proxy that the request went through, without a user name and password; empty without a proxy."""
     has_another_proxy: bool = False
@@ -56,7 +56,7 @@ class Answer:
     """Whether a component of the crawl failed by itself: because of an error in its code, and not while it handled an
     error of the network."""
     retry_after: float = 0.0
-    """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
+    """Seconds from `ended_at` that the server asks the crawler to wait (RFC 9110 10.2.3)."""
     caching: Caching = field(default=Caching())
     """The caching headers of the answer."""
     ended_at: float = 0.0

@@ -11,8 +11,8 @@
 Most conversations have one round: find, ask along redirects (RFC 9309 2.3.1.2), end. If robots.txt is unreachable, and
 requests may wait for it, more rounds follow: `Outage.pause_at` says when. The last round decides about all requests
 that have waited. The first round repeats a URL after RETRY_DELAY if the failure may soon be over. Any round repeats it
-if another proxy is left to try, if a time-out proves nothing, or if a cache has replayed a failure. Each URL of a chain
-has its own count.
+in three cases: another proxy is left to try, a time-out proves nothing, or a cache has replayed a failure. Each URL of
+a chain has its own count.
 
 Two origins may redirect to the same URL. Each of them requests that URL itself, because the answer may depend on
 cookies, on the User-Agent, or on a token in the URL that works only once.
@@ -149,10 +149,11 @@ def _follow(
 def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
     """Request the URL: at once through another proxy if one has failed, and up to `retries` times more."""
     answer = yield ask
-    left = RETRIES_WITHOUT_PROOF if answer.proves_nothing else 1  # retries of answers that are no proof
+    # A time-out that says nothing about the site is retried RETRIES_WITHOUT_PROOF times, a replay once.
+    left = RETRIES_WITHOUT_PROOF if answer.proves_nothing else 1
     while answer.access is AccessResult.UNREACHABLE:
-        # A component may have dropped the request because of its proxy. But if the answer must be public, we may have
-        # dropped it. Behind another proxy, its address could not be checked.
+        # Another proxy helps if the proxy failed or a component dropped the request. It does not help if we dropped a
+        # private answer: behind a proxy we could not check its address.
         may_pass = answer.is_of_proxy or (answer.dropped and not ask.must_be_public)
         if may_pass and answer.has_another_proxy:
             pause = 0.0
@@ -160,7 +161,7 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
             left, retries, pause = max(left - 1, 0), max(retries - 1, 0), RETRY_DELAY
         else:
             break
-        # While the process was stopped or look-ups waited, nobody has waited for this site.
+        # The time in which the process was stopped, or look-ups waited, is not time that this site took.
         waited = 0.0 if answer.proves_nothing else answer.seconds + pause
         answer = yield replace(ask, was_requested_before=True, reason=answer.reason, pause=pause)
         answer = replace(answer, seconds=waited + answer.seconds)
@@ -192,7 +193,7 @@ def _entry_after(known: Entry | None, hops: Sequence[Answer], terms: Terms) -> E
         return after_fetch(known, hops[0].url, replace(last, seconds=sum(hop.seconds for hop in hops)))
     response, before = _response(hops, terms), known.stored if known is not None else None
     if last.replayed and before is not None and not before.answer.replayed:
-        # A replay may be older than what was fetched. So that stays, for as long as the replay would be used.
+        # A replay may be older than the fetched answer. So the fetched answer is kept, until the replay would expire.
         response = replace(response, answer=before.answer, robots=before.robots, sha256=before.sha256)
     return after_fetch(known, hops[0].url, response)
 

@@ -23,7 +23,7 @@ BACKOFFS = (5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 360
 BACKOFF_MAX = BACKOFFS[-1]
 LEAST_REST = 1.0  # seconds from a failure to the next fetch, also if the request took longer than the backoff
 ROUNDING = 0.001  # seconds; `left` is a difference of many numbers
-# The most seconds by which the clocks of two crawlers may differ, or by which one clock may be set back.
+# The clocks of two crawlers may differ by at most this many seconds. One clock may be set back by as much.
 CLOCK_SKEW = 300.0
 
 LONG_OUTAGE = 30.0  # days: the default of REP_UNREACHABLE_DAYS. RFC 9309 2.3.1.4: "for example, 30 days"
@@ -47,8 +47,8 @@ class Outage:
 
     @property
     def has_backoff(self) -> bool:
-        """Whether there is a backoff. There is none after a failure of a proxy, nor in an outage of another crawl to
-        which the server did not answer (`entry.without_backoff`)."""
+        """Whether there is a backoff. There is none after a failure of a proxy, nor in an outage from the store, if the
+        server gave that crawl no answer (`entry.without_backoff`)."""
         return self.failures > 0
 
     def goes_on_at(self, now: float) -> bool:
@@ -57,7 +57,7 @@ class Outage:
 
     def rest_at(self, now: float) -> float:
         """Return how many seconds of the backoff are left. If the clock has been set back since the failure, or the
-        clock of another crawler is ahead, these are not more than at the failure."""
+        clock of another crawler is ahead, the result is at most the rest at the time of the failure."""
         return max(self.fetch_again_at - max(now, self.answer.ended_at), 0.0)
 
     def pause_at(self, now: float, left: float) -> float | None:
@@ -83,7 +83,7 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     """
     now = answer.ended_at
     failures = before.failures + 1 if before is not None else 1
-    # The 30 days are those in which the site does not answer. A failure of another kind ends them.
+    # Only failures of the site count towards the 30 days. After another failure (a proxy's), the count begins again.
     since = min(before.since, now) if before is not None and before.answer.is_of_site else now - answer.seconds
     # A redirect that cannot be followed failed because of its Location. Its status is not the reason.
     status = None if answer.status in REDIRECT_STATUSES and not answer.sign else answer.status

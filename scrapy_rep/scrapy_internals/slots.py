@@ -49,8 +49,8 @@ class MinimumDelays:
     def require(self, request: Request, delay: float) -> None:
         """Make the request's slot leave at least `delay` seconds between its requests, if it can.
 
-        The slot then sends one request at a time, and the delay starts when that request has been answered. If the
-        delay started earlier, a slow request and the next, fast one could reach the server with less time between them.
+        The slot then sends one request at a time, and the delay starts when that request has been answered. If it
+        started when the request is sent, a slow request could reach the server shortly before the next one.
         """
         key = request.meta.get("download_slot", "")
         if delay:
@@ -77,7 +77,7 @@ class MinimumDelays:
         if slot is not None:
             slot.lastseen = slot_clock()
             _raise_delay(slot, delay)
-            slot.close()  # a timer that began while the delay was shorter; the slot now starts another one
+            slot.close()  # stop the timer that began with the shorter delay
 
     def _warn_of_several_slots(self, request: Request, key: str) -> None:
         """Log once if requests to one host are in several slots. After a redirect, a request may keep its old slot."""

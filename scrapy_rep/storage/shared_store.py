@@ -116,8 +116,8 @@ class SharedStore:
     def give_back(self, claim: LeaseClaim, entry: Entry | None = None) -> None:
         """Store the entry, and then release the lease, so that the next crawler with the lease finds the entry.
 
-        This happens in the background; `close` waits for its end. `entry` is None if nothing was fetched, if the fetch
-        was cancelled, or if it says nothing about the site (`Round.shared`). Then the stored entry stays.
+        This happens in the background; `close` waits for its end. `entry` is None without a fetch, after a cancelled
+        fetch, and after a fetch that says nothing about the site (`Round.shared`). Then the stored entry stays.
         """
         giving_back = deferred_from_coro(self._give_back(claim, entry, self._clock.now()))
         self._under_way.add(giving_back)
@@ -138,7 +138,7 @@ class SharedStore:
 
     async def _finish(self) -> None:
         await maybe_deferred_to_future(DeferredList(list(self._under_way)))
-        self._breaker.reset()  # a store that closes after a failure is not one that can be used again
+        self._breaker.reset()  # keeps `call` from logging that the store can be used again
         await self._storage.close()
 
     async def _acquire(self, claim: LeaseClaim) -> bool:
@@ -157,7 +157,7 @@ class SharedStore:
 
     async def _put(self, claim: LeaseClaim, entry: Entry, now: float) -> None:
         if _has_no_answer(entry):
-            # Others did not wait for this crawler, which got no answer, so one may have stored an answer meanwhile.
+            # After no answer, other crawlers do not wait for this one. One of them may have stored an answer by now.
             entry = latest(entry, self._read(claim.origin, await self._get(claim))) or entry
         kept = entry.storable
         if kept is not None:
@@ -174,5 +174,5 @@ class SharedStore:
 
 
 def _has_no_answer(entry: Entry | None) -> bool:
-    """Whether the server did not answer the crawler that stored the entry. Then nobody waits for another crawler."""
+    """Whether the server did not answer the crawler that stored the entry. Then the others do not wait."""
     return entry is not None and entry.outage is not None and not entry.outage.has_backoff

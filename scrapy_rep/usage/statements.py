@@ -30,7 +30,8 @@ MAX_CACHED = 64  # files; each takes at most 0.5 MB in addition to its octets (t
 BEFORE_ALL = -1  # stands for the segment of the lines before the first user-agent line
 NEEDS_EXTRA = 'Content-Usage cannot be read without the extra `usage`: pip install "scrapy-rep[usage]"'
 
-# Rules for robots that have a value after a colon, as crawlers' names have a rule there.
+# Rules for robots that have a value after a colon. Their value is no rule. (After a crawler's name, what follows the
+# colon is one.)
 _RULES_WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 
 # Lines that end a run of user-agent lines (`groups`).

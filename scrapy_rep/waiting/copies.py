@@ -201,8 +201,8 @@ class KeptInRedis(KeptCopies):
             # nothing is put back.
             with suppress(LockError), self._redis.lock(self._lock, timeout=ALIVE, blocking_timeout=0):
                 self._late_since = {name: seen_late.get(name, now) for name in late}
-                # A crawler is dead only if it is late in two beats. After Redis has hung, the signs of life of live
-                # crawlers have expired, too, until their next beat.
+                # A crawler is dead only if it is late in two beats. If Redis hung, the signs of all crawlers have
+                # expired. Live ones renew them within a beat.
                 self._take_over([name for name, since in self._late_since.items() if now - since > PULSE / 2])
                 look_for_requests(self._crawler)
 

@@ -54,7 +54,7 @@ class WaitingRequests:
         return len(self._all) - len(self._origins)
 
     def add_waiting(self, wait: Wait) -> bool:
-        """Add a request that waits. Returns whether it is the only one that waits for its origin."""
+        """Add a request that waits. Returns whether no other request waits for its origin."""
         self._count(wait)
         of_origin = self.waiting.setdefault(wait.origin, [])
         of_origin.append(wait)

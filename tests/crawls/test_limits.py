@@ -143,7 +143,7 @@ async def test_rules_beyond_the_limit_are_not_obeyed_and_a_warning_says_so(web: 
     assert result.pages.keys() == set(urls[::2])
     assert result.stats["rep/truncated"] == 2
     (warning,) = result.messages()
-    assert "/robots.txt is longer than 512,000 bytes (REP_BODY_LIMIT). The rules beyond are not read" in warning
+    assert "/robots.txt is longer than 512,000 bytes (REP_BODY_LIMIT). Later rules are not read" in warning
     assert "REP_BODY_LIMIT = 5_120_000 reads ten times as much" in warning
     result = await crawl(*urls, settings={"REP_BODY_LIMIT": 600_000})
     assert list(result.pages) == [urls[4]]

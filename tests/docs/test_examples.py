@@ -47,13 +47,7 @@ def test_refusals_are_shown_in_the_words_of_the_code() -> None:
 
 @pytest.mark.parametrize("script", blocks("python"), ids=str)
 def test_scripts_print_what_stands_below_them(script: Block, web: Web, tmp_path: Path) -> None:
-    # The site has the README's robots.txt. For the sample about sitemaps, it also names a sitemap.
     site = web.robots(marked("robots.txt"))
-    if "Sitemap" in script.text:
-        page = marked("sitemap.xml").replace(EXAMPLE, site.origin)
-        robots = f"{marked('robots.txt')}\nSitemap: {site.url('/sitemap.xml')}\n"
-        site.change("/robots.txt", answer(robots))
-        site.change("/sitemap.xml", answer(page, headers={"Content-Type": "text/xml"}))
     file = tmp_path / "script.py"
     file.write_text(script.text.replace(EXAMPLE, site.origin), "utf-8")
     done = run_python(str(file))

@@ -1,4 +1,4 @@
-"""docs/log.md shows the log of a crawl of six difficult sites, at INFO; docs/settings.md, that of a dry run."""
+"""docs/log.md shows the log of a crawl of six difficult sites, at INFO. Here is also that of a dry run."""
 
 from __future__ import annotations
 
@@ -19,6 +19,16 @@ SITES = {
 }
 # No two sites refuse as many requests.
 PATHS = {"shop": ["/", "/cart/1", "/cart/2"], "news": ["/a", "/b", "/c"], "docs": ["/a", "/b", "/c", "/d"]}
+DRY_RUN = """\
+INFO: Crawler's name in robots.txt (product token): 'Scrapy' (from the User-Agent in USER_AGENT), falling back to '*'
+WARNING: Dry run (REP_DRY_RUN): requests that robots.txt forbids are sent, and logged as 'Would be refused'
+INFO: Would be refused: robots.txt (https://shop.example/robots.txt, line 2, group of '*': Disallow: /cart/): \
+<GET https://shop.example/cart/1>
+INFO: robots.txt of 1 origin: 1 with rules
+INFO: Requests that would be refused (REP_DRY_RUN): 2 (2 by rules)
+INFO: Most frequent reasons for refusal: 2 x https://shop.example/robots.txt line 2 (Disallow: /cart/). \
+For details, set REP_REPORT
+"""
 
 
 async def log_of(web: Web, *names: str, **settings: object) -> list[str]:
@@ -48,4 +58,4 @@ async def test_the_log_of_six_difficult_sites(web: Web) -> None:
 
 @ensureDeferred
 async def test_the_log_of_a_dry_run(web: Web) -> None:
-    assert await log_of(web, "shop", REP_DRY_RUN=True) == shown(marked("dry-run"))
+    assert await log_of(web, "shop", REP_DRY_RUN=True) == shown(DRY_RUN)

@@ -21,7 +21,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import BACKOFF_MAX, BACKOFFS
 
 PAGES = {"obeys its rules": {"/"}, "may fetch everything": {"/", "/private"}, "fetches nothing": set()}
-AGAIN = {"24 hours": 86_400, "then doubling": BACKOFFS[0], "an hour": BACKOFF_MAX}
+AGAIN = {"24 hours": 86_400, "then longer": BACKOFFS[0], "an hour": BACKOFF_MAX}
 HOPS = {"301 to another origin's": 2, "a redirect loop": 6}
 """The number of requests for a `/robots.txt` along the redirects. For all other answers it is 1."""
 

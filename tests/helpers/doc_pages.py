@@ -18,6 +18,7 @@ PAGES = {
     for name in (
         "README.md",
         "CHANGELOG.md",
+        "tests/benchmarks/README.md",
         *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md")),
         *CONTRIBUTORS,
     )

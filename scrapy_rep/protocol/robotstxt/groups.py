@@ -9,8 +9,8 @@ A segment is the text from one user-agent line to the next:
     Crawl-delay: 7
     User-agent: c       Segment 2 has no records.
 
-A run is a row of user-agent lines that share the records below it. A rule between two user-agent lines ends a run. For
-delays, a delay between them ends it, too; for statements about usage, a statement.
+A run is a row of user-agent lines that share the records below it. A run ends at a rule. When delays are read, it also
+ends at a delay; when usage is read, at a statement.
 
 `Segments` finds a crawler's lines, for verdicts. All else here is for reports, and for programs that read other
 directives.
