@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timezone
 from email.utils import parsedate_to_datetime, unquote
 from urllib.parse import urljoin, urlsplit
@@ -112,6 +112,19 @@ def location_of(response: Response) -> tuple[str | None, str]:
     written = b"".join(response.headers.getlist(b"Location")[-1:])
     location = url_of(response.url, written) if written else None
     return location, "" if location or not written else shortened(written.decode("latin-1").strip())
+
+
+# RFC 8288 3. A search takes linear time, because no target has a second `<`.
+_LINK = re.compile(r"""<([^<>]*)>((?:[^",<]|"[^"]*")*)""")
+_IS_LICENSE = re.compile(r""";\s*rel\s*=\s*("([^"]*\s)?)?license(?![^\s";])""", re.IGNORECASE)
+_IS_RSL = re.compile(r""";\s*type\s*=\s*"?application/rsl\+xml(?![^\s";])""", re.IGNORECASE)
+
+
+def licenses_in_links(response: Response) -> Iterator[str | None]:
+    """Yield the URLs of licenses by RSL 1.0 in the first 20 links of Link headers; None for a malformed URL."""
+    for target, rest in _LINK.findall(field_text(response.headers.getlist(b"Link")) or "")[:20]:
+        if _IS_LICENSE.search(rest) and _IS_RSL.search(rest):
+            yield url_of(response.url, target)
 
 
 def url_of(base: str, reference: str | bytes) -> str | None:
