@@ -63,9 +63,9 @@ class PageUsage(Extension):
             self._gate.refusals.refuse(request, verdict)
         request.meta[USAGE_KEY] = dict(usage)
         request.meta[SOURCES_KEY] = {category: str(usage.deciding(category)) for category in usage}
-        urls = filter(None, (*usage.licenses, *licenses_in_links(response)))
-        request.meta[LICENSES_KEY] = licenses = list(dict.fromkeys(urls))
-        if licenses:
+        licenses = filter(None, (*usage.licenses, *licenses_in_links(response)))
+        request.meta[LICENSES_KEY] = list(dict.fromkeys(licenses))
+        if request.meta[LICENSES_KEY]:
             self._stats.inc_value(LICENSED)
         self._count_page(usage)
 

@@ -163,8 +163,7 @@ def _prepare_httpx(crawler: Crawler, handler: Any) -> None:
     if not all(hasattr(handler, name) for name in ("_limits", "_make_client", "_default_client")):
         warn_missing(crawler, "HttpxDownloadHandler._limits")
         return
-    limits = handler._limits  # noqa: SLF001
-    handler._limits = type(limits)(max_keepalive_connections=limits.max_keepalive_connections)  # noqa: SLF001
+    handler._limits.max_connections = None  # noqa: SLF001
     handler._default_client = handler._make_client()  # noqa: SLF001 - the replaced client has no connections yet
 
 
