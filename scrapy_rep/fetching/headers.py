@@ -115,7 +115,7 @@ def location_of(response: Response) -> tuple[str | None, str]:
 
 
 # A link to a license by RSL 1.0 (RFC 8288 3). A search takes linear time, because no link has a `<` within.
-_PARAMETER = r"""(?=(?:[^",<]|"[^"]*")*?;\s*%s(?![^\s";]))"""
+_PARAMETER = r"""(?=(?:[^",<]|"[^"]*")*?;\s*%s(?![^\s",;]))"""
 _REL = r"""rel\s*=\s*(?:"(?:[^"]*\s)?)?license"""
 _LICENSE = re.compile(rf"<([^<>]*)>{2 * _PARAMETER}" % (_REL, r"""type\s*=\s*"?application/rsl\+xml"""), re.IGNORECASE)
 
