@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from doc_pages import table
 from processes import crawled
 from web import RULES, Web, answer
 
@@ -31,6 +32,13 @@ each_handler = pytest.mark.parametrize("name", HANDLERS)
 # `test_other_readings` has these, too. ESCAPED is allowed, and aiohttp would send it as FORBIDDEN.
 FORBIDDEN = ["/@admin", "/!x", "/p?q='"]
 ESCAPED = ["/%40admin", "/%21x", "/p?q=%27"]
+
+
+def test_the_table_in_the_docs_has_each_handler() -> None:
+    cells = " ".join(row[0] for row in table("handlers"))
+    for settings in HANDLERS.values():
+        path = settings["DOWNLOAD_HANDLERS"]["http"]
+        assert (path.rpartition(".")[2] if path.startswith(INCUBATOR) else "scrapy-curl") in cells
 
 
 @each_handler

@@ -6,10 +6,12 @@ import json
 import logging
 import sys
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
-from crawling import Crawl, CrawlSpider, FollowsByItself, crawl, refusal_by
+from crawling import ADDON, QUIET, Crawl, CrawlSpider, FollowsByItself, crawl, refusal_by
+from doc_pages import marked
 from installed_scrapy import DATA_LOSS
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
@@ -631,3 +633,22 @@ async def test_the_licenses_are_kept_if_memory_drops_the_robots_txt_meanwhile(we
         crawler.signals.connect(forget, signal=signals.request_reached_downloader, weak=False)
 
     assert licenses(await crawl(site.url("/a"), settings=PURPOSES, prepare=prepare)) == {"/a": [L1]}
+
+
+@ensureDeferred
+async def test_the_spider_of_the_docs_fetches_each_license_once(web: Web, tmp_path: Path) -> None:
+    (tmp_path / "pages.py").write_text(marked("licenses"))  # Scrapy looks at the source of callbacks
+    spider = run_path(str(tmp_path / "pages.py"))["PagesAndLicenses"]
+    terms = web.site({"/license.xml": answer("<rsl/>")})
+    url, site = terms.url("/license.xml"), web.robots(f"License: {terms.url('/license.xml')}\n")
+    items: list[dict[str, Any]] = []
+    crawler = Crawler(spider, {**QUIET, **ADDON})
+
+    def scraped(item: dict[str, Any]) -> None:
+        items.append(item)
+
+    crawler.signals.connect(scraped, signal=signals.item_scraped)
+    await crawler.crawl(start_urls=[site.url("/a"), site.url("/b")], allowed_domains=["localhost", "127.0.0.1"])
+    pages = [{"url": site.url(path), "licenses": [url]} for path in ("/a", "/b")]
+    assert sorted(items, key=str) == sorted([*pages, {"url": url, "license": "<rsl/>"}], key=str)
+    assert terms.targets == ["/robots.txt", "/license.xml"]
