@@ -53,7 +53,7 @@ class PageUsage(Extension):
         """Store and count the page's preferences. Raises ForbiddenByRobots if the page is refused."""
         # None if another middleware returned a response before this package saw the request.
         before = self._verdicts.pop(request, None)
-        judged, policy = landing or (request, self._gate.peek(request))
+        judged, policy = landing or (request, None if before is not None else self._gate.peek(request))
         verdict = (before if landing is None else None) or self._gate.verdict_on(judged, policy)
         tokens = self._gate.product_tokens(judged)
         usage = usage_in(verdict).with_response(response.headers.getlist, _meta_elements(response), tokens)

@@ -1,6 +1,7 @@
 """Scrapy's downloader: requests that do not count against CONCURRENT_REQUESTS, and its handlers.
 
-Two changes to Scrapy's aiohttp and httpx handlers (`prepare_handlers`):
+Two changes to Scrapy's aiohttp and httpx handlers, and to those of scrapy-download-handlers-incubator
+(`prepare_handlers`):
 
 1. Remove the limit of their connection pools. A pool has CONCURRENT_REQUESTS connections, and the time that a request
    waits for a connection counts against its time-out. Robots.txt fetches that hang would make pages time out. Pages are
