@@ -115,7 +115,7 @@ class UserAgent:
             if not self._configured and is_doubtful(token, header):
                 log.log(
                     level,
-                    "The product token %r is only a part of a name in the User-Agent %s. Write the crawler's"
+                    "The product token %r is no name, or a part of one, in the User-Agent %s. Write the crawler's"
                     " name as one word of letters, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
                     token,
                     sent,
@@ -247,8 +247,12 @@ def product_token(user_agent: str) -> str | None:
 
 
 def is_doubtful(token: str, user_agent: str) -> bool:
-    """Whether the token seems to be only a part of a name in the header, such as `City` in `City Scrapers` and
-    `City! Scrapers`, `C` in `C++Bot`, or `Crawler` in `Web Crawler`."""
-    rest = rf"(?:[^A-Za-z0-9_.\s/,;:()<>\[\]|-]|\s+(?:&\s*)?(?!\+|v?[0-9]){_NAME})"
-    name = rf"(?<![^\s,;()+]){re.escape(token)}{rest}|^\s*(?:{_WORD})\s+{re.escape(token)}"
+    """Whether the token seems to be no name in the header, or only a part of one.
+
+    Examples are `City` in `City Scrapers`, `City! Scrapers` and `City: Scrapers`, `C` in `C++Bot`, `Crawler` in
+    `Web Crawler`, and `mailto` in `mailto: me@example.com`.
+    """
+    rest = rf"(?:[^A-Za-z0-9_.\s/,;:()<>\[\]|-]|\s+(?:&\s*)?(?!\+|v?[0-9]){_NAME}|:\s+(?:www\.|\S*(?:@|/[0-9/])))"
+    # Words before the token were not taken for names.
+    name = rf"(?<![^\s,;()+]){re.escape(token)}{rest}|^\s*(?:Mozilla/\S+\s+)?(?:[A-Za-z_-]+\s+)+{re.escape(token)}"
     return re.search(name, user_agent) is not None

@@ -39,8 +39,8 @@ COLOURS = {"allowed": GREEN, "refused": RED, "can't tell": YELLOW}  # of `Findin
 MAX_IGNORED = 1_000  # ignored lines; a hostile file has a hundred thousand
 JSON_KEYS = (
     *("url", "allowed", "reason", "obeyed", "line", "rule", "group", "product_tokens", "robots_url", "final_url"),
-    *("hops", "answer", "access", "source", "age", "good_for", "crawl_delay", "usage", "sitemaps", "ignored"),
-    *("ignored_count", "error"),
+    *("hops", "answer", "access", "source", "age", "good_for", "crawl_delay", "usage", "licenses", "sitemaps"),
+    *("ignored", "ignored_count", "error"),
 )
 MAX_FILES = 10_000  # robots.txt files of which `--json` remembers that it has written their lines
 
@@ -194,6 +194,7 @@ def file_as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
     robots = finding.robots or RobotsTxt(b"")
     ignored = _ignored(robots)
     found = {
+        "licenses": list(robots.licenses(finding.profile.tokens)),
         "sitemaps": list(robots.sitemaps),
         "ignored": [asdict(each) for each in ignored[:MAX_IGNORED]],
         "ignored_count": len(ignored),
@@ -290,6 +291,7 @@ def _file_rows(finding: Finding, robots: RobotsTxt) -> Iterator[tuple[str, str]]
     if finding.not_read:
         yield "too long", finding.not_read
     yield from _many("usage", _usage_in_words(finding))
+    yield from _many("licenses", [printable(address) for address in robots.licenses(finding.profile.tokens)])
     yield from _many("sitemaps", [printable(sitemap) for sitemap in robots.sitemaps])
     ignored = [f"line {each.line}, {each.reason}: {printable(each.text)}".rstrip(" :") for each in _ignored(robots)]
     yield from _many("ignored", ignored)

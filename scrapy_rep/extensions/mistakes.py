@@ -23,7 +23,7 @@ from scrapy.utils.python import global_object_name
 from scrapy_rep.extensions import Extension
 from scrapy_rep.gate import Landing
 from scrapy_rep.log import Logger, logger_of
-from scrapy_rep.meta import DONT_OBEY, ROBOTS_TXT_REQUEST, TOKENS_KEY, USAGE_KEY
+from scrapy_rep.meta import DONT_OBEY, LICENSES_KEY, ROBOTS_TXT_REQUEST, TOKENS_KEY, USAGE_KEY
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.scrapy_internals.downloads import PACE_META
 from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
@@ -40,7 +40,7 @@ NAMES = (*SETTINGS, *SCRAPYS[:2])
 KNOWN = {name.partition("_")[2]: name for name in NAMES} | {"ENABLED": "ROBOTSTXT_OBEY", "WHITELIST": "REP_EXEMPT"}
 """A setting, or another word for it, without its prefix -> the setting."""
 KEYS = (DONT_OBEY, TOKENS_KEY, ROBOTS_TXT_REQUEST)
-NO_MISTAKES = (*KEYS, USAGE_KEY)  # spiders may copy the last one from the meta of a response
+NO_MISTAKES = (*KEYS, USAGE_KEY, LICENSES_KEY)  # spiders may copy the last two from the meta of a response
 GUESSES = ("robotstxt_obey", "obey_robotstxt", "ignore_robotstxt", "ignore_robots_txt", "ignore_robots")
 """What users write, in the meta of a request or as an attribute of the spider, to crawl without robots.txt."""
 ATTRIBUTES = {name.lower(): name for name in NAMES} | dict.fromkeys((*GUESSES, DONT_OBEY), "ROBOTSTXT_OBEY")

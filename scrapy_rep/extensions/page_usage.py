@@ -12,12 +12,13 @@ from scrapy import Request, signals
 from scrapy.http import HtmlResponse, Response
 
 from scrapy_rep.extensions import Extension
+from scrapy_rep.fetching.headers import licenses_in_links
 from scrapy_rep.gate import Landing
-from scrapy_rep.meta import SOURCES_KEY, USAGE_KEY
+from scrapy_rep.meta import LICENSES_KEY, SOURCES_KEY, USAGE_KEY
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.signals import request_forbidden
-from scrapy_rep.stats import USAGE
+from scrapy_rep.stats import LICENSED, USAGE
 from scrapy_rep.usage import PREFERENCE_WORDS, TDM_RESERVATION, VOCABULARY
 from scrapy_rep.usage.preferences import Purposes, usage_in
 
@@ -28,7 +29,8 @@ _SIGNS = [TDM_RESERVATION, *(rule for category in VOCABULARY for rule in categor
 class PageUsage(Extension):
     """Stores `response.meta["robots_usage"]`, a dict: category -> whether it is allowed. Unknown ones are left out.
 
-    `response.meta["robots_usage_sources"]` has the statement that decided about each category.
+    `response.meta["robots_usage_sources"]` has the statement that decided about each category, and
+    `response.meta["robots_licenses"]` the URLs of the page's licenses (RSL 1.0).
     """
 
     def start(self) -> None:
@@ -51,11 +53,9 @@ class PageUsage(Extension):
         """Store and count the page's preferences. Raises ForbiddenByRobots if the page is refused."""
         # None if another middleware returned a response before this package saw the request.
         before = self._verdicts.pop(request, None)
-        if landing is not None:
-            verdict = self._gate.verdict_on(landing.request, landing.policy)
-        else:
-            verdict = before or self._gate.verdict_on(request, self._gate.peek(request))
-        tokens = self._gate.product_tokens(landing.request if landing is not None else request)
+        judged, policy = landing or (request, None if before is not None else self._gate.peek(request))
+        verdict = (before if landing is None else None) or self._gate.verdict_on(judged, policy)
+        tokens = self._gate.product_tokens(judged)
         usage = usage_in(verdict).with_response(response.headers.getlist, _meta_elements(response), tokens)
         verdict = self._purposes.judge_usage(verdict, usage)
         # In a dry run, the request may have been reported before it was fetched.
@@ -63,6 +63,10 @@ class PageUsage(Extension):
             self._gate.refusals.refuse(request, verdict)
         request.meta[USAGE_KEY] = dict(usage)
         request.meta[SOURCES_KEY] = {category: str(usage.deciding(category)) for category in usage}
+        licenses = filter(None, (*usage.licenses, *licenses_in_links(response)))
+        request.meta[LICENSES_KEY] = list(dict.fromkeys(licenses))
+        if request.meta[LICENSES_KEY]:
+            self._stats.inc_value(LICENSED)
         self._count_page(usage)
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
@@ -82,7 +86,7 @@ class PageUsage(Extension):
 
 
 def _forget(request: Request) -> None:
-    for key in (USAGE_KEY, SOURCES_KEY):
+    for key in (USAGE_KEY, SOURCES_KEY, LICENSES_KEY):
         request.meta.pop(key, None)
 
 

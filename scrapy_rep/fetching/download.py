@@ -372,5 +372,6 @@ def _in_words(exc: Exception) -> str:
     """Return the exception's type and message. An exception of Twisted may have several causes; the first counts."""
     failures = getattr(exc.__cause__, "reasons", None) or getattr(exc, "reasons", None)
     error = getattr(failures[0], "value", failures[0]) if failures else exc
-    name = type(exc if isinstance(error, str) else error).__name__  # a text: from Scrapy's handler for HTTP/2
+    kind = type(exc if isinstance(error, str) else error)  # a text: from Scrapy's handler for HTTP/2
+    name = global_object_name(kind) if kind.__name__.lower() == "error" else kind.__name__  # such as OpenSSL.SSL.Error
     return printable(f"{name}: {error}".rstrip(".: "))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timezone
 from email.utils import parsedate_to_datetime, unquote
 from urllib.parse import urljoin, urlsplit
@@ -112,6 +112,18 @@ def location_of(response: Response) -> tuple[str | None, str]:
     written = b"".join(response.headers.getlist(b"Location")[-1:])
     location = url_of(response.url, written) if written else None
     return location, "" if location or not written else shortened(written.decode("latin-1").strip())
+
+
+# A link to a license by RSL 1.0 (RFC 8288 3). A search takes linear time, because no link has a `<` within.
+_PARAMETER = r"""(?=(?:[^",<]|"[^"]*")*?;\s*%s(?![^\s",;]))"""
+_REL = r"""rel\s*=\s*(?:"(?:[^"]*\s)?)?license"""
+_LICENSE = re.compile(rf"<([^<>]*)>{2 * _PARAMETER}" % (_REL, r"""type\s*=\s*"?application/rsl\+xml"""), re.IGNORECASE)
+
+
+def licenses_in_links(response: Response) -> Iterator[str | None]:
+    """Yield the URLs of the first 20 licenses (RSL 1.0) that Link headers name; None for a malformed URL."""
+    for target in _LICENSE.findall(field_text(response.headers.getlist(b"Link")) or "")[:20]:
+        yield url_of(response.url, target)
 
 
 def url_of(base: str, reference: str | bytes) -> str | None:

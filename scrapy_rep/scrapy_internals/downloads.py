@@ -1,6 +1,7 @@
 """Scrapy's downloader: requests that do not count against CONCURRENT_REQUESTS, and its handlers.
 
-Two changes to Scrapy's aiohttp and httpx handlers (`prepare_handlers`):
+Two changes to Scrapy's aiohttp and httpx handlers, and to those of scrapy-download-handlers-incubator
+(`prepare_handlers`):
 
 1. Remove the limit of their connection pools. A pool has CONCURRENT_REQUESTS connections, and the time that a request
    waits for a connection counts against its time-out. Robots.txt fetches that hang would make pages time out. Pages are
@@ -10,8 +11,8 @@ Two changes to Scrapy's aiohttp and httpx handlers (`prepare_handlers`):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from sys import maxsize
 from typing import Any
@@ -22,6 +23,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Request, Response
 from scrapy.utils.misc import load_object
 
+from scrapy_rep.log import logger_of
 from scrapy_rep.scrapy_internals import warn_missing
 
 PACE_META = ("download_slot",)
@@ -108,30 +110,37 @@ def wrap_handlers(crawler: Crawler, wrap: Callable[[Request, Call], Coroutine[An
     return download is not None
 
 
-_MODULE = "scrapy.core.downloader.handlers"
-AIOHTTP, HTTPX = f"{_MODULE}._aiohttp.AiohttpDownloadHandler", f"{_MODULE}._httpx.HttpxDownloadHandler"
+# A WARNING about a handler whose pool may have only CONCURRENT_REQUESTS connections.
+LIMITED = "%s: hosts that never answer may keep its connections. Lower REP_FETCH_TIMEOUT, or use another handler"
+# The base class of Scrapy's own handlers by other libraries than Twisted, and of those in the package
+# scrapy-download-handlers-incubator.
+_BASE = "BaseStreamingDownloadHandler"
 
 
 def prepare_handlers(crawler: Crawler) -> None:
-    """Change the aiohttp and httpx handlers that the crawl uses. Call this before the first request."""
+    """Change the handlers that the crawl uses. Call this before the first request."""
     handlers: Any = getattr(crawler.engine.downloader, "handlers", None)
-    settings = crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
+    settings, limited = crawler.settings.getwithbase("DOWNLOAD_HANDLERS"), set()
     for scheme in ("http", "https"):
         names = _names_of_bases(settings.get(scheme))
-        for name, prepare in ((AIOHTTP, _prepare_aiohttp), (HTTPX, _prepare_httpx)):
-            if name in names:
-                get_handler = getattr(handlers, "_get_handler", None)
-                handler = get_handler(scheme) if get_handler is not None else handlers
-                if handler is not None:  # if it is None, Scrapy has logged why
-                    prepare(crawler, handler)
+        prepare = next((_PREPARE[name] for name in names if name in _PREPARE), None)
+        if prepare is not None:
+            handler = getattr(handlers, "_get_handler", lambda _scheme: handlers)(scheme)
+            if handler is not None:  # if it is None, Scrapy has logged why
+                prepare(crawler, handler)
+        elif names:
+            limited.add(names[0])
+    for name in limited:
+        logger_of(crawler).warning(LIMITED, name)
 
 
-def _names_of_bases(handler: Any) -> set[str]:
-    """Return the import paths of a handler's class and its base classes. AIOHTTP and HTTPX may not be importable."""
-    try:
-        return {f"{cls.__module__}.{cls.__qualname__}" for cls in load_object(handler).__mro__}
-    except Exception:  # noqa: BLE001 - Scrapy logs the error itself when it needs the handler
-        return set()
+def _names_of_bases(handler: Any) -> list[str]:
+    """Return the names of a handler's class and its base classes; empty if the class is not derived from _BASE, or
+    cannot be imported."""
+    names: list[str] = []
+    with suppress(Exception):  # Scrapy logs the error itself when it needs the handler
+        names += [cls.__name__ for cls in load_object(handler).__mro__]
+    return names if _BASE in names else []
 
 
 def _prepare_aiohttp(crawler: Crawler, handler: Any) -> None:
@@ -152,10 +161,22 @@ def _prepare_aiohttp(crawler: Crawler, handler: Any) -> None:
 
 
 def _prepare_httpx(crawler: Crawler, handler: Any) -> None:
-    limits = getattr(handler, "_limits", None)
-    make_client = getattr(handler, "_make_client", None)
-    if limits is None or make_client is None or not hasattr(handler, "_default_client"):
+    if not all(hasattr(handler, name) for name in ("_limits", "_make_client", "_default_client")):
         warn_missing(crawler, "HttpxDownloadHandler._limits")
         return
-    handler._limits = type(limits)(max_keepalive_connections=limits.max_keepalive_connections)  # noqa: SLF001
-    handler._default_client = make_client()  # noqa: SLF001 - the replaced client has no connections yet
+    handler._limits.max_connections = None  # noqa: SLF001
+    handler._default_client = handler._make_client()  # noqa: SLF001 - the replaced client has no connections yet
+
+
+def _prepare_curl_cffi(_crawler: Crawler, handler: Any) -> None:
+    # Its sessions begin later. There are never as many requests for a robots.txt (`fetching.places`).
+    handler._pool_size_total = 2_000 + getattr(handler, "_pool_size_total", 0)  # noqa: SLF001
+
+
+_PREPARE: Mapping[str, Callable[[Crawler, Any], None]] = {
+    "AiohttpDownloadHandler": _prepare_aiohttp,
+    "CurlCffiDownloadHandler": _prepare_curl_cffi,
+    "HttpxDownloadHandler": _prepare_httpx,
+    "WreqDownloadHandler": lambda _crawler, _handler: None,  # its pool has no limit
+}
+"""A class derived from _BASE -> what removes the limit of its connection pool."""

@@ -25,6 +25,8 @@ class Usage(Mapping[str, bool]):
     statements: tuple[Statement, ...] = ()
     """The statements that decided: lines in the order of the file, then rules for policy tokens, then headers, then
     `meta` elements."""
+    licenses: tuple[str, ...] = ()
+    """`RobotsTxt.licenses` for the crawler."""
 
     def __getitem__(self, category: str) -> bool:
         return self.preferences[category]
@@ -46,7 +48,7 @@ class Usage(Mapping[str, bool]):
         if not found.allowed:
             return cls()
         stated = [*deciding_statements(url, found.product_token, robots.octets), *_by_policy_tokens(robots, url)]
-        return cls(stricter(statement.preferences for statement in stated), tuple(stated))
+        return cls(stricter(one.preferences for one in stated), tuple(stated), robots.licenses(product_token))
 
     def deciding(self, category: str) -> Statement | None:
         """Return the first statement that decided about the category; None if its preference is unknown."""
@@ -91,7 +93,7 @@ class Usage(Mapping[str, bool]):
 
     def _with(self, directive: str, text: str, preferences: Mapping[str, bool]) -> Usage:
         statement = Statement(None, directive, b"", shortened(text), preferences)
-        return Usage(stricter((self.preferences, preferences)), (*self.statements, statement))
+        return Usage(stricter((self.preferences, preferences)), (*self.statements, statement), self.licenses)
 
 
 def _by_policy_tokens(robots: RobotsTxt, url: str) -> Iterator[Statement]:

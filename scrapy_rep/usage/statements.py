@@ -6,12 +6,10 @@ The sources are the IETF's drafts `vocab` and `attach` (draft-ietf-aipref-*), co
 from __future__ import annotations
 
 from bisect import bisect
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
-from operator import itemgetter
 from typing import cast
 
 from scrapy_rep.protocol.foreign_text import MAX_RULE, printable, shortened, text_of
@@ -168,7 +166,7 @@ def statements_for(product_token: str | None, octets: bytes) -> tuple[tuple[Stat
     """
     own = {BEFORE_ALL, *Segments(octets).of(product_token, _RULE_OR_STATEMENT)}
     statements = []
-    for line, segment, directive, path, stated, _is_read in takewhile(itemgetter(-1), _statement_lines(octets, own)):
+    for line, segment, directive, path, stated, _is_read in takewhile(lambda x: x[-1], _statement_lines(octets, own)):
         preferences, _fault = _preferences_and_fault(segment, directive, stated)
         if preferences or segment != BEFORE_ALL:
             token = product_token if segment != BEFORE_ALL else None
@@ -251,12 +249,12 @@ def _statement_lines(
     """
     text = syntax.searchable(octets)
     starts = starts_of_segments(text)
-    line, counted_to, read = 0, 0, Counter[int | None]()
+    line, counted_to, read = 0, 0, [0] * (len(starts) + 1)
     for record in _STATEMENT.finditer(text):
         segment = bisect(starts, record.start()) - 1
         if segments is not None and segment not in segments:
             continue
-        for_whom = segment if segments is None else None
+        for_whom = segment if segments is None else BEFORE_ALL
         read[for_whom] += len(record[0])
         line += text.count("\n", counted_to, record.start() + 1)
         counted_to = record.start() + 1

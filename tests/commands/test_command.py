@@ -837,6 +837,7 @@ def test_json_has_an_object_a_url(web: Web, tmp_path: Path) -> None:
         "source": "RFC 9309 2.3.1.1",
         "crawl_delay": 2.5,
         "usage": [],
+        "licenses": [],
         "sitemaps": ["https://example.com/sitemap.xml"],
         "ignored": [{"line": 6, "text": "Noindex: /drafts/", "reason": "unknown key"}],
         "ignored_count": 1,
@@ -846,6 +847,22 @@ def test_json_has_an_object_a_url(web: Web, tmp_path: Path) -> None:
     assert 86_000 < refused["good_for"] <= 86_400
     assert (unknown["allowed"], unknown["line"], done.status) == (None, None, 3)
     assert "did you mean" in unknown["error"]
+
+
+def test_the_licenses_for_the_crawler_are_shown(tmp_path: Path) -> None:
+    group = "user-agent: newsbot\nlicense: https://a.example/\x9b2.xml\nlicense: /3.xml\n"
+    body = f"license: https://a.example/1.xml\n{group}license: https://u:pw@a.example/4.xml\n".encode()
+    done = Ended("--file", "-", "--agent", "NewsBot", "/", cwd=tmp_path, stdin=body)
+    assert done.row("licenses") == "https://a.example/\\x9b2.xml"
+    assert "https://a.example/4.xml" in done.stdout
+    assert "pw" not in done.stdout
+    assert done.row("ignored") == "line 4, no whole URL: license: /3.xml"
+    for agent, licenses in (
+        ("NewsBot", ["https://a.example/\x9b2.xml", "https://u:pw@a.example/4.xml"]),
+        ("Other", ["https://a.example/1.xml"]),
+    ):
+        done = Ended("--file", "-", "--agent", agent, "--json", "/", "/a", cwd=tmp_path, stdin=body)
+        assert [found["licenses"] for found in done.objects] == [licenses, None]
 
 
 def test_json_is_ascii_whatever_strangers_write(tmp_path: Path) -> None:

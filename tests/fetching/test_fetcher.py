@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncIterator, Iterator
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic, time
 from typing import Any
 from weakref import ref
 
 import pytest
 from crawling import CrawlSpider, crawl
+from h2.connection import H2Connection
+from installed_scrapy import HTTP2
+from loopback import serving, serving_http2
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
@@ -37,6 +42,7 @@ from scrapy_rep.signals import robots_response
 
 RULES = "user-agent: *\ndisallow: /private\n"
 
+ONCE = {"REP_FETCH_RETRIES": 0, "REP_UNREACHABLE_WAIT": 0}
 ANY = Origin("http", "any.example", None)
 
 
@@ -204,6 +210,31 @@ async def test_reasons_are_text_for_people(web: Web) -> None:
     end, _ = await fetched(web.robots(answer(kind="reset")).robots_url)
     assert end.reason.startswith("Connection")
     assert "Failure" not in end.reason
+
+
+@ensureDeferred
+async def test_a_reason_names_the_exception_of_a_reset_stream() -> None:
+    def reset(connection: H2Connection, stream: int, _headers: Mapping[str, str]) -> None:
+        connection.reset_stream(stream)
+
+    async with serving_http2(reset) as origin:
+        result = await crawl(f"{origin}/", settings={"DOWNLOAD_HANDLERS": {"https": HTTP2}, **ONCE})
+    (error,) = result.refused.values()
+    assert re.search(r"robots\.txt: [A-Z]\w+: .*RST_STREAM", str(error)), str(error)
+
+
+@ensureDeferred
+async def test_a_tls_error_has_a_name_that_says_so_in_the_report_too(tmp_path: Path) -> None:
+    async def answers_without_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    report = tmp_path / "report.jsonl"
+    async with serving(answers_without_tls) as host:
+        result = await crawl(f"https://{host}/", settings={"REP_REPORT": str(report), **ONCE})
+    assert "robots.txt: OpenSSL.SSL.Error: [('SSL routines', '', 'wrong version number')]" in str(result.messages())
+    assert '"text": "robots.txt is unreachable: OpenSSL.SSL.Error"' in report.read_text()
 
 
 @ensureDeferred

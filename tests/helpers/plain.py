@@ -18,6 +18,7 @@ KEYS = {
     "crawl-delay": ("crawl-delay", "crawl delay", "crawldelay"),
     "sitemap": ("sitemap", "site-map", "sitemaps"),
 }
+FULL_WIDTH_COLON = "\uff1a".encode().decode("latin-1")
 UNRESERVED = string.ascii_letters + string.digits + "-._~"  # RFC 3986 2.3
 RESERVED = ":/?#@!$&'()*+,;="  # RFC 3986 2.2, less the brackets
 IN_A_TOKEN = string.ascii_letters + string.digits + "-_."
@@ -76,7 +77,8 @@ def is_white_space(character: str) -> bool:
 def record_of(line: str) -> tuple[str, str] | None:
     """The kind of the record in the line, and its value; None if the line has no record."""
     line = without_white_space(line.split("#", maxsplit=1)[0])
-    before, colon, after = line.partition(":")
+    colons = [colon for colon in (":", FULL_WIDTH_COLON) if colon in line]
+    before, colon, after = line.partition(min(colons, key=line.index, default=":"))
     while before and not "!" <= before[-1] <= "~":  # all but printable ASCII is skipped between a key and its colon
         before = before[:-1]
     if colon and (kind := kind_of(before)):

@@ -7,12 +7,14 @@ from asking import TOKEN, allows, parse
 
 from scrapy_rep.protocol.robotstxt.syntax import Directive
 
+C = "\uff1a"  # a full-width colon
 MISSPELLED = {
     Directive.USER_AGENT: ["useragent", "user agent"],
     Directive.ALLOW: [],
     Directive.DISALLOW: ["dissallow", "dissalow", "disalow", "diasllow", "disallaw"],
     Directive.CRAWL_DELAY: ["crawl delay", "crawldelay"],
     Directive.SITEMAP: ["site-map", "sitemaps"],
+    Directive.LICENSE: [],
     Directive.CONTENT_USAGE: [],
     Directive.CONTENT_SIGNAL: ["content-signals"],
 }
@@ -28,7 +30,9 @@ def test_the_misspellings_that_are_read() -> None:
 )
 def test_a_misspelled_key_is_the_key(directive: Directive, key: str) -> None:
     key = key.replace("_", "-")
-    values = dict(zip(Directive, [TOKEN, "/a", "/b", "3", "/s", "search=n", "search=yes"], strict=True))
+    values = dict(
+        zip(Directive, [TOKEN, "/a", "/b", "3", "/s", "https://l.example/", "search=n", "search=yes"], strict=True)
+    )
     keys = {d: d.name.replace("_", "-") for d in Directive} | {directive: key.upper()}
     robots = parse("\n".join(f"{keys[d]} : {values[d]}" for d in Directive))
     assert robots.ignored == ()
@@ -54,6 +58,38 @@ def test_a_misspelled_key_is_the_key(directive: Directive, key: str) -> None:
 )
 def test_a_missing_colon(line: str, allowed: bool) -> None:
     assert allows(f"user-agent: *\n{line}\n", "/a") is allowed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(f"Disallow{C}/img/", id="2.2.4-full-width"),
+        pytest.param(f"Disallow{C} /img/", id="2.2.4-full-width-and-a-space"),
+        pytest.param(f"DISALLOW\u3000{C}\u3000/img/", id="2.2.4-full-width-between-ideographic-spaces"),
+        pytest.param(f"Disalow\u00a0{C}\ufeff/img/", id="2.2.4-full-width-between-other-white-space"),
+        pytest.param("Disallow: /img/", id="2.2.4-of-ascii"),
+    ],
+)
+def test_a_full_width_colon_is_a_colon(line: str) -> None:
+    robots = parse(f"User-agent{C}*\n{line}\n")
+    assert robots.ignored == ()
+    assert [rule.octets for group in robots.groups for rule in group.rules] == [b"/img/"]
+    assert not allows(f"User-agent{C}*\n{line}\n", "/img/1")
+
+
+@pytest.mark.parametrize("colons", [f"{C}{C}", f"{C}:", f":{C}", f"\u3000{C}{C}"])
+def test_the_first_of_two_colons_counts(colons: str) -> None:
+    text = f"User-agent: *\nDisallow{colons}/img/\n"
+    assert allows(text, "/img/1")
+    assert [each.reason for each in parse(text).ignored] == ["begins with neither / nor *"]
+
+
+def test_a_full_width_colon_in_every_record() -> None:
+    values = [TOKEN, "/a", "/b", "3", "/s", "https://l.example/", "search=n", "search=yes"]
+    robots = parse("\n".join(f"{d.key}{C}{value}" for d, value in zip(Directive, values, strict=True)))
+    assert robots.ignored == ()
+    assert (robots.crawl_delay(TOKEN), robots.sitemaps) == (3.0, ("/s",))
+    assert robots.licenses(TOKEN) == ("https://l.example/",)
 
 
 def test_a_missing_colon_in_every_record() -> None:

@@ -15,6 +15,7 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader import Downloader, Slot
 from scrapy.core.downloader.handlers import DownloadHandlers
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scheduler import Scheduler
 from scrapy.pqueues import DownloaderAwarePriorityQueue
@@ -24,6 +25,7 @@ from web import RULES, Web, answer
 
 from scrapy_rep.scrapy_internals import COSTS
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.scrapy_internals.downloads import LIMITED
 
 EngineSlot = vars(scrapy.core.engine)["_Slot"]
 NO_DOOR = "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl"
@@ -158,3 +160,32 @@ async def test_with_a_downloader_that_counts_itself_a_warning_says_what_is_lost(
 def test_every_part_with_a_cost_is_hidden_once() -> None:
     said = {message for *_, costs in HIDDEN for message in costs} | {cost for *_, cost in HIDDEN_IN_HANDLERS}
     assert said == {NO_DOOR, *COSTS.values()}
+
+
+class BaseStreamingDownloadHandler(HTTP11DownloadHandler):
+    """Handlers are recognised by this name, because Scrapy's class is private."""
+
+
+class UnknownHandler(BaseStreamingDownloadHandler):
+    pass
+
+
+class CurlCffiDownloadHandler(BaseStreamingDownloadHandler):
+    _pool_size_total = 16
+
+
+class DerivedFromIt(CurlCffiDownloadHandler):
+    pass
+
+
+@pytest.mark.parametrize("handler", [UnknownHandler, CurlCffiDownloadHandler, DerivedFromIt, HTTP11DownloadHandler])
+@ensureDeferred
+async def test_a_handler_whose_pool_may_keep_its_limit_is_named_once(
+    web: Web, handler: type[HTTP11DownloadHandler]
+) -> None:
+    site = web.robots(RULES)
+    result = await crawl(site.url("/a"), settings={"DOWNLOAD_HANDLERS": {"http": handler, "https": handler}})
+    assert list(result.pages) == [site.url("/a")]
+    assert result.messages() == ([LIMITED % "UnknownHandler"] if handler is UnknownHandler else [])
+    used: Any = result.crawler.engine and result.crawler.engine.downloader.handlers._handlers["http"]
+    assert getattr(used, "_pool_size_total", 0) == (2_016 if isinstance(used, CurlCffiDownloadHandler) else 0)

@@ -15,7 +15,9 @@ from scrapy.http import Response
 from web import Site, Web
 
 from scrapy_rep.extensions import mistakes
+from scrapy_rep.user_agent import is_doubtful, product_token
 
+BROWSER = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0 Safari/537.36"
 AGENTS = ("meta", "cmdline", "attribute", "project", "header", "default-headers", "user-agent-attribute", "setting")
 
 
@@ -123,6 +125,16 @@ async def test_a_spider_without_a_name_of_its_own_obeys_everyones_group(web: Web
         ("O'Reilly-Bot", "O"),
         ("Müller-Bot", "M"),
         ("Yahoo! Slurp", "Yahoo"),
+        ("City: Scrapers/1.0", "City"),
+        ("Web Crawler/1.0", "Crawler"),
+        ("Info Bot/2.0", "Bot"),
+        ("Mail Checker/1.0", "Checker"),
+        ("Linux Bot/1.0", "Bot"),
+        ("Mobile Web Scraper/1.0 (+https://example.com)", "Scraper"),
+        ("Mozilla/5.0 Web Crawler/1.0", "Crawler"),
+        (f"{BROWSER} mailto: me@example.com", "mailto"),
+        (f"{BROWSER} bot: https://example.com", "bot"),
+        ("ExampleBot: https://example.com", "ExampleBot"),
     ],
 )
 @ensureDeferred
@@ -133,8 +145,28 @@ async def test_a_token_that_is_cut_from_a_name_logs_a_warning(
     warnings = (await crawl(settings=settings)).messages()
     assert len(warnings) == (not configured)
     for warning in warnings:
-        assert warning.startswith(f"The product token {token!r} is only a part of a name in the User-Agent ")
+        assert warning.startswith(f"The product token {token!r} is no name, or a part of one, in the User-Agent ")
         assert f"{user_agent!r} (from USER_AGENT)" in warning
+
+
+@pytest.mark.parametrize(
+    "user_agent",
+    [
+        "ExampleBot",
+        "ExampleBot/1.0 (contact: me@example.com)",
+        "ExampleBot/1.0 contact: me@example.com",
+        "ExampleBot/1.0, bot: https://example.com",
+        "contact: me@example.com ExampleBot/1.0",
+        f"{BROWSER} ExampleBot/1.0",
+        f"{BROWSER} (compatible; ExampleBot; mailto: me@example.com)",
+        "Mozilla/5.0 (compatible; ExampleBot/1.0; +https://example.com)",
+        "Mozilla/5.0 (Linux; Android 14) Mobile ExampleBot/1.0",
+    ],
+)
+def test_a_whole_name_is_not_doubtful(user_agent: str) -> None:
+    token = product_token(user_agent)
+    assert token == "ExampleBot"
+    assert not is_doubtful(token, user_agent)
 
 
 @pytest.mark.parametrize("configured", ["setting", "Setting/1.0", "*"])

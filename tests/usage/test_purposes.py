@@ -6,10 +6,12 @@ import json
 import logging
 import sys
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
-from crawling import Crawl, CrawlSpider, FollowsByItself, crawl, refusal_by
+from crawling import ADDON, QUIET, Crawl, CrawlSpider, FollowsByItself, crawl, refusal_by
+from doc_pages import marked
 from installed_scrapy import DATA_LOSS
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
@@ -543,3 +545,110 @@ async def test_if_a_handler_follows_to_an_exempt_site_the_page_is_not_refused(we
     site = web.site({"/robots.txt": answer("User-agent: *\nContent-Usage: search=y"), "*": redirect(target)})
     settings = {**PURPOSES, "REP_EXEMPT": ["localhost"], "DOWNLOAD_HANDLERS": {"http": FollowsByItself}}
     assert usage(await crawl(site.url("/"), settings=settings)) == {"/": {}}
+
+
+# Licenses (RSL 1.0).
+
+RSL = "application/rsl+xml"
+L1, L2 = "https://terms.example/1.xml", "https://terms.example/2.xml"
+
+
+def licenses(result: Crawl) -> dict[str, Any]:
+    """Return the licenses of each page, by path. The meta of pages is written as JSON by middlewares."""
+    pages = result.pages.items()
+    assert all(
+        json.loads(json.dumps(page.meta["robots_licenses"])) == page.meta["robots_licenses"] for _, page in pages
+    )
+    return {"/" + url.split("/", 3)[3]: page.meta["robots_licenses"] for url, page in pages}
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        pytest.param([], [L1], id="robots.txt-alone"),
+        pytest.param([f'<{L2}>; rel="license"; type="{RSL}"'], [L1, L2], id="both"),
+        pytest.param([f"<{L1}>; rel=license; type={RSL}"], [L1], id="the-same-once"),
+        pytest.param([f"<{L2}>;type={RSL} ;REL=license"], [L1, L2], id="rfc8288-3-any-order-and-case"),
+        pytest.param(
+            [f'<{L2}>; rel="nofollow License"; type="{RSL}; v=1"'], [L1, L2], id="rfc8288-3.3-several-relations"
+        ),
+        pytest.param([f'</a,b>; title="<x>, y"; rel=license; type="{RSL}"'], [L1, "/a,b"], id="rfc8288-3.1-relative"),
+        pytest.param([f'<{L2}>; rel="license"'], [L1], id="another-license-than-rsl"),
+        pytest.param([f"<{L2}>; rel=next; type={RSL}"], [L1], id="another-relation"),
+        pytest.param([f'<{L2}>; rel="next"; title="; rel=license"; type={RSL}'], [L1], id="words-in-quotes"),
+        pytest.param([f"<{L2}>; rel=license, <{L1}>; type={RSL}"], [L1], id="two-links"),
+        pytest.param([f"<{L2}>; rel=license; type={RSL}, <x>"], [L1, L2], id="rfc8288-3-a-link-after-it"),
+        pytest.param([f"<http://[>; rel=license; type={RSL}", "<<,;"], [L1], id="malformed"),
+        pytest.param(["<x>; rel=next", f"<{L2}>; rel=license; type={RSL}"], [L1, L2], id="rfc9110-5.3-one-list"),
+    ],
+)
+@ensureDeferred
+async def test_each_response_has_the_licenses_of_robots_txt_and_of_its_link_headers(
+    web: Web, headers: list[str], expected: list[str]
+) -> None:
+    page = answer("page", headers=[("Link", value) for value in headers])
+    site = web.site({"/robots.txt": answer(f"License: {L1}\n{PREFERENCES}"), "/x/1": page})
+    result = await crawl(site.url("/x/1"), settings=PURPOSES)
+    assert licenses(result) == {"/x/1": [url if "://" in url else site.url(url) for url in expected]}
+    assert result.stats["rep/licensed"] == 1
+
+
+@ensureDeferred
+async def test_a_hostile_number_of_licenses_is_not_copied_to_each_page(web: Web) -> None:
+    robots = "".join(f"License: https://terms.example/{n}\n" for n in range(10_000))
+    links = ", ".join(f"<{n}>; rel=license; type={RSL}" for n in range(200))
+    site = web.site({"/robots.txt": answer(robots), "/a": answer("page", headers={"Link": links})})
+    (found,) = licenses(await crawl(site.url("/a"), settings=PURPOSES)).values()
+    assert len(found) == 40
+    assert found[0] == "https://terms.example/0"
+
+
+@ensureDeferred
+async def test_pages_without_a_license_have_an_empty_list_and_are_not_counted(web: Web) -> None:
+    site = web.robots(PREFERENCES)
+    result = await crawl(site.url("/a"), settings=PURPOSES)
+    assert licenses(result) == {"/a": []}
+    assert "rep/licensed" not in result.stats
+    without = await crawl(web.robots(f"License: {L1}\n").url("/a"))
+    assert ["robots_licenses" in page.meta for page in without.pages.values()] == [False]
+
+
+@ensureDeferred
+async def test_the_licenses_of_another_page_are_not_copied(web: Web) -> None:
+    request = Request(web.robots(PREFERENCES).url("/a"), meta={"robots_licenses": [L1]})
+    result = await crawl(request, settings=PURPOSES)
+    assert licenses(result) == {"/a": []}
+    assert result.messages() == []
+
+
+@ensureDeferred
+async def test_the_licenses_are_kept_if_memory_drops_the_robots_txt_meanwhile(web: Web) -> None:
+    page = answer("page", delay=0.2)
+    site = web.site({"/robots.txt": answer(f"License: {L1}\n", headers={"Cache-Control": "no-store"}), "/a": page})
+
+    def prepare(crawler: Crawler) -> None:
+        def forget(request: Request) -> None:
+            RepMiddleware.of(crawler)._single_flight._memory._in_use.clear()
+
+        crawler.signals.connect(forget, signal=signals.request_reached_downloader, weak=False)
+
+    assert licenses(await crawl(site.url("/a"), settings=PURPOSES, prepare=prepare)) == {"/a": [L1]}
+
+
+@ensureDeferred
+async def test_the_spider_of_the_docs_fetches_each_license_once(web: Web, tmp_path: Path) -> None:
+    (tmp_path / "pages.py").write_text(marked("licenses"))  # Scrapy looks at the source of callbacks
+    spider = run_path(str(tmp_path / "pages.py"))["PagesAndLicenses"]
+    terms = web.site({"/license.xml": answer("<rsl/>")})
+    url, site = terms.url("/license.xml"), web.robots(f"License: {terms.url('/license.xml')}\n")
+    items: list[dict[str, Any]] = []
+    crawler = Crawler(spider, {**QUIET, **ADDON})
+
+    def scraped(item: dict[str, Any]) -> None:
+        items.append(item)
+
+    crawler.signals.connect(scraped, signal=signals.item_scraped)
+    await crawler.crawl(start_urls=[site.url("/a"), site.url("/b")], allowed_domains=["localhost", "127.0.0.1"])
+    pages = [{"url": site.url(path), "licenses": [url]} for path in ("/a", "/b")]
+    assert sorted(items, key=str) == sorted([*pages, {"url": url, "license": "<rsl/>"}], key=str)
+    assert terms.targets == ["/robots.txt", "/license.xml"]

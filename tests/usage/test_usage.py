@@ -371,3 +371,17 @@ def test_hostile_statements_cost_little(line: str) -> None:
     assert lines_run(lambda: Usage.of(robots, f"{ORIGIN}/{'a' * MAX_TARGET}", TOKEN)) < 5 * len(robots.octets)
     assert lines_run(lambda: Usage.of(robots, f"{ORIGIN}/", TOKEN)) < len(robots.octets)
     assert ignored_statements(robots.octets)[-1].reason == f"beyond {MAX_READ} bytes of such lines"
+
+
+def test_the_limit_counts_the_lines_for_the_crawler_alone() -> None:
+    others = "".join(
+        f"User-agent: bot{n}\nContent-Signal: search=yes,ai-train=no,use=reference\nAllow: /\n" for n in range(500)
+    )
+    own = "User-agent: *\nContent-Signal: ai-train=no\nAllow: /\n"
+    robots = parse(others + own)
+    assert len(others) > 2 * MAX_READ
+    assert Usage.of(robots, f"{ORIGIN}/", "ExampleBot") == {"train-ai": False}
+    assert ignored_statements(robots.octets) == []
+    # What stands before all groups counts for every crawler.
+    robots = parse("Content-Signal: search=no\n" * 1_000 + own)
+    assert Usage.of(robots, f"{ORIGIN}/", "ExampleBot") == {"search": False}

@@ -10,7 +10,7 @@ A segment is the text from one user-agent line to the next:
     User-agent: c       Segment 2 has no records.
 
 A run is a row of user-agent lines that share the records below it. A run ends at a rule. When delays are read, it also
-ends at a delay; when usage is read, at a statement.
+ends at a delay; for licenses, at a license; for statements about usage, at a statement.
 
 `Segments` finds a crawler's lines, for verdicts. All else here is for reports, and for programs that read other
 directives.
@@ -171,7 +171,7 @@ def read_ignored(octets: bytes) -> Iterator[tuple[int, str]]:
             continue
         elif line.key not in VALUE_FAULTS:
             yield line.line, "unknown key"
-        elif line.group is None and line.key != Directive.SITEMAP.key:
+        elif line.group is None and line.key not in {Directive.SITEMAP.key, Directive.LICENSE.key}:
             yield line.line, f"{line.key} before the first user-agent line"
         elif fault := VALUE_FAULTS[line.key](line.octets):
             yield line.line, fault
@@ -202,4 +202,5 @@ VALUE_FAULTS: Mapping[str, Callable[[bytes], str]] = {
         "no valid number of seconds" if syntax.seconds_of(octets.decode("latin-1")) is None else ""
     ),
     Directive.SITEMAP.key: lambda octets: "" if syntax.address_in(octets) else "no address",
+    Directive.LICENSE.key: lambda octets: "" if syntax.URL.fullmatch(syntax.address_in(octets)) else "no whole URL",
 }

@@ -22,6 +22,8 @@ from scrapy_rep.protocol.words import VerdictReason, counted
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 
+MAX_LICENSES = 20  # for a crawler; `response.meta` has them
+
 # Parsed rules are kept for each crawler. When a limit is reached, all parsed rules are deleted, and parsed again when
 # they are needed. Few crawls reach a limit, because most have one product token.
 MAX_PARSED = 64  # crawlers
@@ -53,6 +55,8 @@ class _Crawler:
     """As in Verdict.product_token."""
     rules: EffectiveRules
     delay: float | None = _NOT_READ
+    licenses: tuple[str, ...] | None = None
+    """None if they have not been read yet."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -166,9 +170,25 @@ class RobotsTxt:
     def sitemaps(self) -> tuple[str, ...]:
         """The URLs of the sitemaps as written, in the order of the file, without duplicates and without quotes or `<>`
         around them (2.2.4)."""
-        values = syntax.values_of(syntax.RECORDS[syntax.Directive.SITEMAP], syntax.searchable(self.octets))
-        addresses = [syntax.address_in(value) for value in values.encode("latin-1").split(b"\n")]
-        return tuple(text_of(address) for address in dict.fromkeys(addresses) if address)
+        return tuple(map(text_of, _addresses(syntax.Directive.SITEMAP, syntax.searchable(self.octets))))
+
+    def licenses(self, product_token: str | Sequence[str]) -> tuple[str, ...]:
+        """Return the URLs in License lines (RSL 1.0), as written, in the order of the file, without duplicates, and at
+        most MAX_LICENSES. Raises ValueError.
+
+        They are those of the crawler's groups; if there are none, those before the first user-agent line; else all. A
+        line is for the user-agent lines above it, as a Crawl-delay is. A content network may put its groups before a
+        site's file. Then the lines at the top of that file are in the last of these groups.
+        """
+        crawler = self._crawler(product_token)
+        if crawler.licenses is None:
+            segments, text = Segments(self.octets), syntax.searchable(self.octets)
+            record = syntax.RECORDS[syntax.Directive.LICENSE].search(text)  # most files have none
+            own = segments.of(crawler.token, syntax.RULE_OR_LICENSE_LINE) if record is not None else ()
+            parts = segments.joined(own), syntax.USER_AGENT_LINE.split(text, 1)[0], text
+            found = (list(filter(syntax.URL.fullmatch, _addresses(syntax.Directive.LICENSE, part))) for part in parts)
+            crawler.licenses = tuple(map(text_of, next(filter(None, found), [])[:MAX_LICENSES]))
+        return crawler.licenses
 
     @property
     def ignored(self) -> tuple[Ignored, ...]:
@@ -187,7 +207,7 @@ class RobotsTxt:
     def memory(self) -> int:
         """The estimated bytes of memory. They grow with each crawler that is asked about, up to a limit."""
         rules = {crawler.rules for crawler in self._parsed.values()}
-        rest = _FIXED_MEMORY + _MEMORY_OF_CRAWLER * len(self._parsed)
+        rest = _FIXED_MEMORY + sum(_MEMORY_OF_CRAWLER + sum(map(len, c.licenses or ())) for c in self._parsed.values())
         return len(self.octets) + sum(one.memory for one in rules) + rest
 
     def __repr__(self) -> str:
@@ -218,3 +238,8 @@ class RobotsTxt:
             self._parsed.clear()
         self._parsed[key] = crawler = _Crawler(obeyed, rules)
         return crawler
+
+
+def _addresses(directive: syntax.Directive, text: str) -> list[bytes]:
+    values = syntax.values_of(syntax.RECORDS[directive], text).encode("latin-1").split(b"\n")
+    return [address for address in dict.fromkeys(map(syntax.address_in, values)) if address]

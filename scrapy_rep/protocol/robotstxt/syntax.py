@@ -126,6 +126,7 @@ class Directive(Enum):
     DISALLOW = "disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"
     CRAWL_DELAY = "crawl-delay", "crawl delay", "crawldelay"
     SITEMAP = "sitemap", "site-map", "sitemaps"
+    LICENSE = ("license",)  # RSL 1.0 (Really Simple Licensing)
     CONTENT_USAGE = ("content-usage",)  # `usage.statements` reads these two
     CONTENT_SIGNAL = "content-signal", "content-signals"
 
@@ -138,8 +139,9 @@ _ANY_WS = f"{_WS}*+" if sys.version_info >= (3, 11) else f"{_WS}*"
 _TOKEN = rf"({IDENTIFIER}|\*(?=[\n#{WHITE_SPACE}]|\Z)|)"
 TOKEN = re.compile(_TOKEN)
 VALUE = "(.*)"
-# Between a key and its colon, all octets are skipped that are not printable ASCII. The colon may be a full-width one.
-_COLON = "(?:[^!-~\n]*+:|[^!-~\n]*?\xef\xbc\x9a)" if sys.version_info >= (3, 11) else "[^!-~\n]*?(?::|\xef\xbc\x9a)"
+# Between a key and its colon, all octets are skipped that are not printable ASCII. The colon may be full-width: three
+# octets or, for `_KEY`, a character. The first colon counts.
+_COLON = "(?:(?!\xef\xbc\x9a|\uff1a)[^!-~\n])*(?::|\xef\xbc\x9a|\uff1a)"
 # A missing colon is accepted if the line has exactly two words and the first is a known key.
 _ONE_WORD = rf"{_WS}(?={_ANY_WS}[^\n#:{WHITE_SPACE}][^\n#{WHITE_SPACE}]*{_ANY_WS}(?:[\n#]|\Z))"
 
@@ -174,6 +176,9 @@ USER_AGENT_LINE = RECORDS[Directive.USER_AGENT]
 # Lines that end a run of user-agent lines (`groups`).
 RULE_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW), "")
 RULE_OR_DELAY_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW, Directive.CRAWL_DELAY), "")
+RULE_OR_LICENSE_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW, Directive.LICENSE), "")
+# What a License line must have (RSL 1.0: "a fully qualified URL"). Its length is limited, because pages carry it.
+URL = re.compile(rb"(?i:https?)://[^\x00-\x20\x7f/?#][^\x00-\x20\x7f]{0,2000}")
 PATTERN_STARTS = (b"/", b"*")  # the first octet of a rule's value if the rule can match (2.2, path-pattern; 5.1)
 _PATTERN_START = "[/*]"
 # RULE_VALUE finds the values of rules that can match. RULE_ALLOWS matches the same lines in the same order. Its result
@@ -212,7 +217,7 @@ _QUOTED = re.compile(rb"""(["'])(.*)\1|<(.*)>""", re.DOTALL)
 
 
 def address_in(value: bytes) -> bytes:
-    """Return the address in the value of a Sitemap line, without the quotes or `<>` around it."""
+    """Return the address in the value of a Sitemap or License line, without the quotes or `<>` around it."""
     quoted = _QUOTED.fullmatch(value)
     return (quoted[2] or quoted[3] or b"").strip(WHITE_SPACE.encode()) if quoted else value
 
