@@ -46,7 +46,7 @@ with suppress(ImportError):  # an extra: `ArchiveWriter.start` looks for it
     from warcio.statusandheaders import StatusAndHeaders
     from warcio.warcwriter import WARCWriter
 
-VERSION = "WARC/1.1"
+WARC_VERSION = "WARC/1.1"
 METADATA, RESOURCE = "application/json", "application/octet-stream"
 HTTP_REQUEST, HTTP_RESPONSE = "application/http; msgtype=request", "application/http; msgtype=response"
 LEVEL = 6  # of gzip; warcio's level 9 saves 5 % more, but takes up to thirty times as long
@@ -132,7 +132,7 @@ class WarcFile:
         self._failure: OSError | None = None
         self._bodies: LocalCache[str, str] = LocalCache(limit=max_known)
         """SHA-256 of a body -> the id of the record that contains it."""
-        self._compress(RecordBuilder(warc_version=VERSION).create_warcinfo_record(name, information))
+        self._compress(RecordBuilder(warc_version=WARC_VERSION).create_warcinfo_record(name, information))
 
     def write_answer(self, answer: Answer, response: Response | None, at: float, needed_by: Origin | None) -> None:
         """Write the request, the response and its meaning; or, without a response, why there was none.
@@ -213,13 +213,13 @@ class WarcFile:
         """Add a record, and return its id. The block is not parsed, because `warcio` would re-encode its headers."""
         record = f"<urn:uuid:{uuid4()}>"
         named = {"WARC-Type": kind, "WARC-Record-ID": record, "WARC-Target-URI": url, "WARC-Date": date, **fields}
-        headers = StatusAndHeaders("", list(named.items()), protocol=VERSION)
+        headers = StatusAndHeaders("", list(named.items()), protocol=WARC_VERSION)
         self._compress(ArcWarcRecord("warc", kind, headers, BytesIO(block), None, content_type, len(block)))
         return record
 
     def _compress(self, record: ArcWarcRecord) -> None:
         octets = BytesIO()
-        WARCWriter(octets, gzip=False, warc_version=VERSION).write_record(record)
+        WARCWriter(octets, gzip=False, warc_version=WARC_VERSION).write_record(record)
         self._buffer += gzip.compress(octets.getvalue(), LEVEL)
 
 
