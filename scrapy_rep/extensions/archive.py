@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from scrapy import Spider, signals
+from scrapy import Spider
 from scrapy.http import Headers, Request, Response
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.httpobj import urlparse_cached
@@ -37,7 +37,6 @@ from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import SETTINGS
-from scrapy_rep.signals import robots_known, robots_response
 from scrapy_rep.stats import ARCHIVE_ANSWERS, ARCHIVE_LOST
 
 with suppress(ImportError):  # an extra: `ArchiveWriter.start` looks for it
@@ -66,12 +65,8 @@ class ArchiveWriter(Extension):
             raise ValueError('REP_ARCHIVE needs the extra `archive`; run pip install "scrapy-rep[archive]"')
         self._path = output_path("REP_ARCHIVE", str(self._settings.archive), self._crawler, self._gate.now())
         self._lost = 0
-        self._crawler.signals.connect(self._opened, signals.spider_opened)
-        self._crawler.signals.connect(self._answered, robots_response)
-        self._crawler.signals.connect(self._known, robots_known)
-        self._crawler.signals.connect(self._closed, signals.spider_closed)
 
-    def _opened(self, spider: Spider) -> None:
+    def spider_opened(self, spider: Spider) -> None:
         settings, policy = self._settings, SETTINGS["REP_STATUS_POLICY"]
         information = {
             "software": ", ".join(f"{name}/{version(name)}" for name in ("scrapy-rep", "Scrapy")),
@@ -87,14 +82,14 @@ class ArchiveWriter(Extension):
         }
         self._file = WarcFile(self._path, information, settings.body_limit, settings.memory_origins)
 
-    def _answered(self, answer: Answer, request: Request, response: Response | None) -> None:
+    def robots_response(self, answer: Answer, request: Request, response: Response | None) -> None:
         if self._write(self._file.write_answer, answer, response, self._gate.now(), Origin.of(request.url)):
             self._stats.inc_value(ARCHIVE_ANSWERS)
 
-    def _known(self, origin: Origin, info: OriginInfo) -> None:
+    def robots_known(self, origin: Origin, info: OriginInfo) -> None:
         self._write(self._file.write_entry, origin, self._gate.now(), info.policy.entry)
 
-    def _closed(self, reason: str) -> None:
+    def spider_closed(self, reason: str) -> None:
         self._write(self._file.write_end, self._gate.now(), reason, self._lost)
         if not self._lost:
             self._log.info("REP_ARCHIVE: written to %s", self._file.path)

@@ -11,8 +11,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
-from scrapy import signals
-
 from scrapy_rep.clock import duration
 from scrapy_rep.exceptions import advice, explanation
 from scrapy_rep.extensions import Extension
@@ -22,7 +20,6 @@ from scrapy_rep.protocol import words
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.words import AccessResult, OriginKind, counted
 from scrapy_rep.settings import MAX_BODY
-from scrapy_rep.signals import robots_known
 from scrapy_rep.stats import EXEMPTED, RESPONSES, TRUNCATED
 
 # What exempts requests from robots.txt -> the stat that counts them.
@@ -36,12 +33,10 @@ class OriginsLog(Extension):
         """The number of robots.txt files that a cache of the crawl has replayed."""
         self._oldest: float | None = None
         """The age in seconds of the oldest of these files that have a Date; None if none has."""
-        self._crawler.signals.connect(self._robots_known, signal=robots_known)
-        self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     # When an attempt to find or fetch an origin's robots.txt has ended.
 
-    def _robots_known(self, info: OriginInfo, before: LastResult | None, result: LastResult, fetched: bool) -> None:
+    def robots_known(self, info: OriginInfo, before: LastResult | None, result: LastResult, fetched: bool) -> None:
         if fetched and info.last.replayed and info.last.access is not AccessResult.UNREACHABLE:
             self._count_replay(info)
         if before is None or (before.cause, before.stats) != (result.cause, result.stats):
@@ -61,14 +56,12 @@ class OriginsLog(Extension):
 
     def _warn_of_long_file(self, info: OriginInfo) -> None:
         self._log.warning(
-            "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
-            " they forbid may be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %(more)s reads ten times as much. The"
-            " stat rep/truncated counts such files",
-            {
-                "url": info.address,
-                "limit": f"{self._settings.body_limit:,}",
-                "more": f"{min(10 * self._settings.body_limit, MAX_BODY):_}",
-            },
+            "%s is longer than %s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that they forbid may"
+            " be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %s reads ten times as much. The stat rep/truncated counts"
+            " such files",
+            info.address,
+            f"{self._settings.body_limit:,}",
+            f"{min(10 * self._settings.body_limit, MAX_BODY):_}",
         )
 
     def _log_no_rules(self, info: OriginInfo) -> None:
@@ -79,7 +72,7 @@ class OriginsLog(Extension):
 
     # At the end of the crawl.
 
-    def _closed(self, reason: str) -> None:
+    def spider_closed(self, reason: str) -> None:
         self._log_kinds()
         self._log_replays()
         self._log_exempt()
