@@ -130,7 +130,7 @@ def _purposes(value: Any) -> tuple[str, ...]:
 
 def _category(name: str) -> str:
     # Content-Signal spells `train-ai` as `ai-train`. The error for such a spelling names the right one.
-    spellings = {text: one.name for one in VOCABULARY for text in (one.name, *one.spellings.values())}
+    spellings = {text: one.name for one in VOCABULARY for text in (one.name, *(s[0] for s in one.spellings.values()))}
     if name in spellings.values():
         return name
     near = nearest(name.lower(), spellings)
