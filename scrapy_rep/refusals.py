@@ -27,7 +27,7 @@ MAX_FIRST_REFUSALS = 10  # rules whose first refused request is logged at INFO
 MAX_RULES = 500  # rules whose refused requests are counted; up to twice as many are kept in memory
 MAX_RULE_ORIGINS = 100  # origins that are counted for one rule
 MAX_EXAMPLES = 3  # refused URLs for one rule
-MAX_NAMED = 3  # rules in the log line at the end of the crawl
+MAX_RULES_NAMED = 3  # rules in the log line at the end of the crawl
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class Refusals:
         `reasons`: only refusals for these reasons count; without an argument, all refusals.
         """
         texts = [str(pages) for (reason, _), pages in self.by_rule.largest() if not reasons or reason in reasons]
-        return "; ".join(texts[:MAX_NAMED])
+        return "; ".join(texts[:MAX_RULES_NAMED])
 
 
 def _rule_or_answer(verdict: Verdict) -> str:

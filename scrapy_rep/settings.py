@@ -16,12 +16,11 @@ from scrapy.settings import BaseSettings
 from scrapy_rep.protocol.freshness import MAX_LIFETIME
 from scrapy_rep.protocol.lifecycle import Terms
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.outage import LONG_OUTAGE
-from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
 from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, SIGN_KEYS, StatusRow
 from scrapy_rep.usage import VOCABULARY
 
+LEAST_REDIRECTS = 5  # RFC 9309 2.3.1.2: "at least five"
 MAX_BODY = 64 * 2**20  # bytes of a robots.txt; 131 times what RFC 9309 2.5 requires
 OCTETS_OF_ORIGIN = 1_738  # bytes of memory for an origin: the average of 2,111 real sites (tests/benchmarks/speed.py)
 
@@ -131,7 +130,7 @@ def _purposes(value: Any) -> tuple[str, ...]:
 
 def _category(name: str) -> str:
     # Content-Signal spells `train-ai` as `ai-train`. The error for such a spelling names the right one.
-    spellings = {text: one.name for one in VOCABULARY for text in (one.name, *one.spellings.values())}
+    spellings = {text: one.name for one in VOCABULARY for text in (one.name, *(s[0] for s in one.spellings.values()))}
     if name in spellings.values():
         return name
     near = nearest(name.lower(), spellings)
@@ -219,9 +218,9 @@ class RepSettings(Terms):
     """Scheme -> storage class or its import path. None removes a built-in scheme."""
     memory_octets: int = _number(64 * 2**20, "bytes", OCTETS_OF_ORIGIN)
     lifetime_min: float = _number(3_600.0, "seconds", at_most=MAX_LIFETIME)
-    unreachable_days: float = _number(LONG_OUTAGE, "days", 1, 3_650)
+    unreachable_days: float = _number(30.0, "days", 1, 3_650)  # RFC 9309 2.3.1.4: "for example, 30 days"
     body_limit: int = _number(PARSING_LIMIT, "bytes", PARSING_LIMIT, MAX_BODY)
-    max_redirects: int = _number(MAX_REDIRECTS, "redirects", MAX_REDIRECTS)
+    max_redirects: int = _number(LEAST_REDIRECTS, "redirects", LEAST_REDIRECTS)
     fetch_timeout: float = _number(30.0, "seconds", math.ulp(0.0), bounds=" above 0")
     """The time limit of each request for a robots.txt, in seconds. If it is not set, a shorter DOWNLOAD_TIMEOUT
     replaces the default. The time begins when the download handler gets the request."""

@@ -1,7 +1,8 @@
 """Features and parts of the log that listen to signals; the table EXTENSIONS lists them.
 
-Extensions listen to signals, or add functions to the lists of the gate, such as `before_download`. Each file or folder
-is one feature or one part of the log; `output_file` is a helper.
+An extension's methods with the names of signals, such as `spider_closed`, are called with these signals. Extensions may
+also add functions to the lists of the gate, such as `before_download`. Each file or folder is one feature or one part
+of the log; `output_file` is a helper.
 
 To delete a feature, delete its file or folder, its row in EXTENSIONS, its fields in `settings` and its rows in
 `docs/stats.md`. These features also have code elsewhere:
@@ -17,16 +18,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from scrapy import signals as scrapy_signals
 from scrapy.crawler import Crawler
 from scrapy.utils.misc import load_object
 
+from scrapy_rep import signals
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.settings import RepSettings
 
+SIGNALS = {name: signal for name, signal in {**vars(scrapy_signals), **vars(signals)}.items() if type(signal) is object}
+"""The signals of Scrapy and of this package by their names."""
+
 
 class Extension:
-    """One feature, or one part of the log. It listens to signals, or adds functions to the lists of the gate."""
+    """One feature, or one part of the log. A method with the name of a signal (SIGNALS) is called with this signal."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._crawler = crawler
@@ -36,10 +42,11 @@ class Extension:
         self._log = logger_of(crawler)
         self._happened: set[str] = set()
         self.start()
+        for name in SIGNALS.keys() & dir(self):
+            crawler.signals.connect(getattr(self, name), signal=SIGNALS[name])
 
     def start(self) -> None:
-        """Connect to the signals. Raises ValueError for a wrong setting; then the crawl does not start."""
-        raise NotImplementedError
+        """Prepare the feature. Raises ValueError for a wrong setting; then the crawl does not start."""
 
     def _is_first(self, event: str) -> bool:
         """Whether this is the first call for the event, so that it is logged once."""

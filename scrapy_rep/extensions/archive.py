@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from scrapy import Spider, signals
+from scrapy import Spider
 from scrapy.http import Headers, Request, Response
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.httpobj import urlparse_cached
@@ -37,7 +37,6 @@ from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import SETTINGS
-from scrapy_rep.signals import robots_known, robots_response
 from scrapy_rep.stats import ARCHIVE_ANSWERS, ARCHIVE_LOST
 
 with suppress(ImportError):  # an extra: `ArchiveWriter.start` looks for it
@@ -46,7 +45,7 @@ with suppress(ImportError):  # an extra: `ArchiveWriter.start` looks for it
     from warcio.statusandheaders import StatusAndHeaders
     from warcio.warcwriter import WARCWriter
 
-VERSION = "WARC/1.1"
+WARC_VERSION = "WARC/1.1"
 METADATA, RESOURCE = "application/json", "application/octet-stream"
 HTTP_REQUEST, HTTP_RESPONSE = "application/http; msgtype=request", "application/http; msgtype=response"
 LEVEL = 6  # of gzip; warcio's level 9 saves 5 % more, but takes up to thirty times as long
@@ -66,12 +65,8 @@ class ArchiveWriter(Extension):
             raise ValueError('REP_ARCHIVE needs the extra `archive`; run pip install "scrapy-rep[archive]"')
         self._path = output_path("REP_ARCHIVE", str(self._settings.archive), self._crawler, self._gate.now())
         self._lost = 0
-        self._crawler.signals.connect(self._opened, signals.spider_opened)
-        self._crawler.signals.connect(self._answered, robots_response)
-        self._crawler.signals.connect(self._known, robots_known)
-        self._crawler.signals.connect(self._closed, signals.spider_closed)
 
-    def _opened(self, spider: Spider) -> None:
+    def spider_opened(self, spider: Spider) -> None:
         settings, policy = self._settings, SETTINGS["REP_STATUS_POLICY"]
         information = {
             "software": ", ".join(f"{name}/{version(name)}" for name in ("scrapy-rep", "Scrapy")),
@@ -87,14 +82,14 @@ class ArchiveWriter(Extension):
         }
         self._file = WarcFile(self._path, information, settings.body_limit, settings.memory_origins)
 
-    def _answered(self, answer: Answer, request: Request, response: Response | None) -> None:
+    def robots_response(self, answer: Answer, request: Request, response: Response | None) -> None:
         if self._write(self._file.write_answer, answer, response, self._gate.now(), Origin.of(request.url)):
             self._stats.inc_value(ARCHIVE_ANSWERS)
 
-    def _known(self, origin: Origin, info: OriginInfo) -> None:
+    def robots_known(self, origin: Origin, info: OriginInfo) -> None:
         self._write(self._file.write_entry, origin, self._gate.now(), info.policy.entry)
 
-    def _closed(self, reason: str) -> None:
+    def spider_closed(self, reason: str) -> None:
         self._write(self._file.write_end, self._gate.now(), reason, self._lost)
         if not self._lost:
             self._log.info("REP_ARCHIVE: written to %s", self._file.path)
@@ -132,7 +127,7 @@ class WarcFile:
         self._failure: OSError | None = None
         self._bodies: LocalCache[str, str] = LocalCache(limit=max_known)
         """SHA-256 of a body -> the id of the record that contains it."""
-        self._compress(RecordBuilder(warc_version=VERSION).create_warcinfo_record(name, information))
+        self._compress(RecordBuilder(warc_version=WARC_VERSION).create_warcinfo_record(name, information))
 
     def write_answer(self, answer: Answer, response: Response | None, at: float, needed_by: Origin | None) -> None:
         """Write the request, the response and its meaning; or, without a response, why there was none.
@@ -213,13 +208,13 @@ class WarcFile:
         """Add a record, and return its id. The block is not parsed, because `warcio` would re-encode its headers."""
         record = f"<urn:uuid:{uuid4()}>"
         named = {"WARC-Type": kind, "WARC-Record-ID": record, "WARC-Target-URI": url, "WARC-Date": date, **fields}
-        headers = StatusAndHeaders("", list(named.items()), protocol=VERSION)
+        headers = StatusAndHeaders("", list(named.items()), protocol=WARC_VERSION)
         self._compress(ArcWarcRecord("warc", kind, headers, BytesIO(block), None, content_type, len(block)))
         return record
 
     def _compress(self, record: ArcWarcRecord) -> None:
         octets = BytesIO()
-        WARCWriter(octets, gzip=False, warc_version=VERSION).write_record(record)
+        WARCWriter(octets, gzip=False, warc_version=WARC_VERSION).write_record(record)
         self._buffer += gzip.compress(octets.getvalue(), LEVEL)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from scrapy import signals
 from scrapy.http import Request, Response
 from scrapy.utils.defer import deferred_from_coro
 
@@ -36,7 +35,6 @@ class Bypassed(Extension):
         """The origins whose robots.txt is looked up now -> the number of their pages."""
         self._gate.after_download.append(self._look)
         self._gate.waits_for_landings |= self._drops
-        self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _look(self, request: Request, _response: Response, landing: Landing | None) -> None:
         """Judge a page, or look its robots.txt up first. Raises what `_judge` raises."""
@@ -80,7 +78,7 @@ class Bypassed(Extension):
             finally:
                 request.meta.update(target.meta)  # so that the errback sees the evidence about the target
 
-    def _closed(self) -> None:
+    def spider_closed(self) -> None:
         number = self._stats.get_value(NOT_JUDGED, 0)
         if number:
             self._log.info(

@@ -11,25 +11,23 @@ from scrapy_rep.extensions import Extension
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.scrapy_internals.slots import MinimumDelays
-from scrapy_rep.signals import robots_known
 from scrapy_rep.stats import CRAWL_DELAY
 
 
 class CrawlDelay(Extension):
     def start(self) -> None:
         self._max_delay = self._settings.crawl_delay_max  # seconds
-        self._crawler.signals.connect(self._robots_known, signal=robots_known)
         if self._max_delay:
             self._delays = MinimumDelays(self._crawler)
             self._gate.delayed_sites = self._delays.minimums
-            # Connect late, so that other components that adjust delays, such as AutoThrottle, receive signals earlier.
-            self._crawler.signals.connect(self._listen, signal=signals.engine_started)
 
-    def _listen(self) -> None:
-        self._crawler.signals.connect(self._reached, signal=signals.request_reached_downloader)
-        self._crawler.signals.connect(self._delays.restart_delay, signal=signals.response_downloaded)
+    def engine_started(self) -> None:
+        # Connect late, so that other components that adjust delays, such as AutoThrottle, receive signals earlier.
+        if self._max_delay:
+            self._crawler.signals.connect(self._reached, signal=signals.request_reached_downloader)
+            self._crawler.signals.connect(self._delays.restart_delay, signal=signals.response_downloaded)
 
-    def _robots_known(self, info: OriginInfo, request: Request) -> None:
+    def robots_known(self, info: OriginInfo, request: Request) -> None:
         asked = self._asked_for(info.policy, request)
         if not asked:
             return

@@ -6,7 +6,7 @@ import gzip
 import json
 from typing import Any
 
-from scrapy import Request, signals
+from scrapy import Request
 
 from scrapy_rep.clock import iso_time
 from scrapy_rep.extensions import Extension
@@ -14,7 +14,6 @@ from scrapy_rep.extensions.output_file import append, output_path
 from scrapy_rep.gate import Gate
 from scrapy_rep.meta import EVIDENCE_KEY
 from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.signals import request_forbidden
 from scrapy_rep.stats import REFUSALS_LOST
 
 
@@ -23,10 +22,11 @@ class Evidence(Extension):
 
     def start(self) -> None:
         self._gate.before_download.append(self._note)
-        self._crawler.signals.connect(self._note, signal=request_forbidden)
 
     def _note(self, request: Request, verdict: Verdict) -> None:
         request.meta[EVIDENCE_KEY] = evidence_of(request, verdict, self._gate)
+
+    request_forbidden = _note
 
 
 class RefusalsFile(Extension):
@@ -35,13 +35,11 @@ class RefusalsFile(Extension):
     def start(self) -> None:
         """Raises ValueError if no file can be created."""
         self._path = output_path("REP_REFUSALS", str(self._settings.refusals), self._crawler, self._gate.now())
-        self._crawler.signals.connect(self._opened, signal=signals.spider_opened)
-        self._crawler.signals.connect(self._forbidden, signal=request_forbidden)
 
-    def _opened(self) -> None:
+    def spider_opened(self) -> None:
         self._append(b"")  # the file exists even if nothing is refused
 
-    def _forbidden(self, request: Request, verdict: Verdict) -> None:
+    def request_forbidden(self, request: Request, verdict: Verdict) -> None:
         referrer = request.headers.get("Referer")
         values = {
             **evidence_of(request, verdict, self._gate),

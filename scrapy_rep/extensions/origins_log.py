@@ -11,8 +11,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
-from scrapy import signals
-
 from scrapy_rep.clock import duration
 from scrapy_rep.exceptions import advice, explanation
 from scrapy_rep.extensions import Extension
@@ -22,7 +20,6 @@ from scrapy_rep.protocol import words
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.words import AccessResult, OriginKind, counted
 from scrapy_rep.settings import MAX_BODY
-from scrapy_rep.signals import robots_known
 from scrapy_rep.stats import EXEMPTED, RESPONSES, TRUNCATED
 
 # What exempts requests from robots.txt -> the stat that counts them.
@@ -36,14 +33,14 @@ class OriginsLog(Extension):
         """The number of robots.txt files that a cache of the crawl has replayed."""
         self._oldest: float | None = None
         """The age in seconds of the oldest of these files that have a Date; None if none has."""
-        self._crawler.signals.connect(self._robots_known, signal=robots_known)
-        self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     # When an attempt to find or fetch an origin's robots.txt has ended.
 
-    def _robots_known(self, info: OriginInfo, before: LastResult | None, result: LastResult, fetched: bool) -> None:
+    def robots_known(self, info: OriginInfo, before: LastResult | None, result: LastResult, fetched: bool) -> None:
         if fetched and info.last.replayed and info.last.access is not AccessResult.UNREACHABLE:
-            self._count_replay(info)
+            self._replayed += 1
+            if info.last.caching.date is not None:
+                self._oldest = max(self._oldest or 0.0, info.policy.at - info.last.caching.date)
         if before is None or (before.cause, before.stats) != (result.cause, result.stats):
             for stat in before.stats if before is not None else ():  # only its last result counts
                 self._stats.inc_value(stat, -1)
@@ -53,11 +50,6 @@ class OriginsLog(Extension):
                 self._warn_of_long_file(info)
             if info.kind is OriginKind.WITHOUT_RULES:
                 self._log_no_rules(info)
-
-    def _count_replay(self, info: OriginInfo) -> None:
-        self._replayed += 1
-        if info.last.caching.date is not None:
-            self._oldest = max(self._oldest or 0.0, info.policy.at - info.last.caching.date)
 
     def _warn_of_long_file(self, info: OriginInfo) -> None:
         limit = self._settings.body_limit
@@ -76,7 +68,7 @@ class OriginsLog(Extension):
 
     # At the end of the crawl.
 
-    def _closed(self, reason: str) -> None:
+    def spider_closed(self, reason: str) -> None:
         self._log_kinds()
         self._log_replays()
         self._log_exempt()

@@ -10,25 +10,18 @@ from __future__ import annotations
 
 import logging
 
-from scrapy import signals
-
 from scrapy_rep.extensions import Extension
 from scrapy_rep.origin_info import LastResult, OriginInfo
 from scrapy_rep.protocol import words
 from scrapy_rep.protocol.challenge import WEB_BOT_AUTH
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.words import Basis, OriginKind, VerdictReason, counted
-from scrapy_rep.signals import robots_known
 
 WARNED_OUTAGES = 10  # outages that are logged as warnings; later ones are DEBUG lines
 
 
 class OutageLog(Extension):
-    def start(self) -> None:
-        self._crawler.signals.connect(self._known, signal=robots_known)
-        self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
-
-    def _known(self, info: OriginInfo, before: LastResult | None, result: LastResult) -> None:
+    def robots_known(self, info: OriginInfo, before: LastResult | None, result: LastResult) -> None:
         before_outage = before.outage if before is not None else None
         if result.outage and not before_outage:
             level = logging.WARNING if result.outage <= WARNED_OUTAGES else logging.DEBUG
@@ -60,7 +53,7 @@ class OutageLog(Extension):
             return f"{refused}: the next fetch begins in {seconds:,.0f} s, later than REP_UNREACHABLE_WAIT ({wait:g} s)"
         return f"{refused} (RFC 9309 2.3.1.4)"
 
-    def _closed(self) -> None:
+    def spider_closed(self) -> None:
         refused, outages = self._gate.refusals.counts[VerdictReason.UNREACHABLE], self._gate.origins.outages
         if not refused:
             return

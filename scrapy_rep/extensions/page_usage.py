@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
 from scrapy_rep.extensions import Extension
@@ -17,7 +17,6 @@ from scrapy_rep.gate import Landing
 from scrapy_rep.meta import LICENSES_KEY, SOURCES_KEY, USAGE_KEY
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import VerdictReason
-from scrapy_rep.signals import request_forbidden
 from scrapy_rep.stats import LICENSED, USAGE
 from scrapy_rep.usage import PREFERENCE_WORDS, TDM_RESERVATION, VOCABULARY
 from scrapy_rep.usage.preferences import Purposes, usage_in
@@ -42,8 +41,6 @@ class PageUsage(Extension):
         self._gate.before_download.append(self._before_fetch)
         self._gate.after_download.append(self._after_fetch)
         self._gate.waits_for_landings = True
-        self._crawler.signals.connect(self._forbidden, signal=request_forbidden)
-        self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _before_fetch(self, request: Request, verdict: Verdict) -> None:
         _forget(request)  # the spider may have copied another page's meta
@@ -69,7 +66,7 @@ class PageUsage(Extension):
             self._stats.inc_value(LICENSED)
         self._count_page(usage)
 
-    def _forbidden(self, request: Request, verdict: Verdict) -> None:
+    def request_forbidden(self, request: Request, verdict: Verdict) -> None:
         _forget(request)
         if verdict.reason is VerdictReason.USAGE and not self._settings.dry_run:
             self._count_page(usage_in(verdict))
@@ -78,7 +75,7 @@ class PageUsage(Extension):
         for purpose in self._purposes.categories:
             self._stats.inc_value(USAGE.format(purpose, PREFERENCE_WORDS[preferences.get(purpose)]))
 
-    def _closed(self) -> None:
+    def spider_closed(self) -> None:
         for purpose in self._purposes.categories:
             get, words = self._stats.get_value, PREFERENCE_WORDS.values()
             numbers = ", ".join(f"{word} for {get(USAGE.format(purpose, word), 0):,}" for word in words)

@@ -39,9 +39,7 @@ CUT, BROKEN = "the compressed data are incomplete", "the compressed data are bro
 GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1; the third octet means deflate, the only compression method
 # The content codings in IANA's registry (RFC 9110 16.6.1) that have no decoder here, or need a library. `decoded` may
 # skip other names, because some servers write a charset there, such as `utf-8`.
-_REGISTERED = frozenset(
-    [b"aes128gcm", b"br", b"compress", b"dcb", b"dcz", b"exi", b"pack200-gzip", b"x-compress", b"zstd"]
-)
+_REGISTERED = frozenset(b"aes128gcm br compress dcb dcz exi pack200-gzip x-compress zstd".split())
 # Compressed data has many of these octets. Text has none, and no \xff at its beginning, except in UTF-16. (ISO-2022-JP
 # has ESC, \x1b.)
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]|\A\xff")

@@ -21,7 +21,7 @@ from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.redirect_target import with_authority
 
 MAX_OCTETS = 8_192  # octets of one header field that are read
-MAX_SECONDS = 2**31  # RFC 9111 1.2.2: a larger number of seconds counts as this
+MAX_DELTA_SECONDS = 2.0**31  # RFC 9111 1.2.2: a larger number of seconds counts as this
 # Programs read `\` as `/`, and skip white space here (URL Standard 4.4).
 _ONE_SLASH = re.compile(rb"[^:]*:\s*[/\\]\s*[^/\\\s]")
 
@@ -77,7 +77,7 @@ def delta_seconds(text: str | None) -> float | None:
     text = text and text.strip(" \t")
     if not text or not text.isascii() or not text.isdigit():
         return None
-    return float(MAX_SECONDS if len(text) > 10 else min(int(text), MAX_SECONDS))
+    return min(float(text), MAX_DELTA_SECONDS)
 
 
 def http_date(text: str | None) -> float | None:
@@ -98,13 +98,13 @@ def field_text(lines: Sequence[bytes], *, first: bool = False) -> str | None:
 
 
 def retry_after(lines: Lines, now: float) -> float:
-    """Return the seconds that Retry-After asks to wait from `now` on (RFC 9110 10.2.3), at most MAX_SECONDS; 0 without
-    a readable field. `now`: seconds since the epoch."""
+    """Return the seconds that Retry-After asks to wait from `now` on (RFC 9110 10.2.3), at most MAX_DELTA_SECONDS; 0
+    without a readable field. `now`: seconds since the epoch."""
     value = field_text(lines(b"Retry-After"), first=True)
     seconds = delta_seconds(value)
     if seconds is None:
         seconds = (http_date(value) or now) - now
-    return min(max(seconds, 0.0), MAX_SECONDS)
+    return min(max(seconds, 0.0), MAX_DELTA_SECONDS)
 
 
 def location_of(response: Response) -> tuple[str | None, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from operator import attrgetter
 
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import Caching
@@ -11,7 +10,6 @@ from scrapy_rep.protocol.words import AccessResult
 
 # The fields that entries keep, besides `reason`.
 _REMEMBERED = "url status access sign error timed_out replayed proxy dropped is_fault caching ended_at".split()
-_values_remembered = attrgetter(*_REMEMBERED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class Answer:
     @property
     def remembered(self) -> Answer:
         """The part of the answer that entries keep: its meaning, without the body and the details of the fetch."""
-        return Answer(**dict(zip(_REMEMBERED, _values_remembered(self), strict=True)), reason=shortened(self.reason))
+        return Answer(**{name: getattr(self, name) for name in _REMEMBERED}, reason=shortened(self.reason))
 
     @property
     def is_worth_a_retry(self) -> bool:
@@ -85,11 +83,6 @@ class Answer:
         if self.access is not AccessResult.UNREACHABLE or self.dropped or self.retry_after or self.sign:
             return False
         return not self.timed_out if self.status is None else self.status in range(500, 600)
-
-    @property
-    def is_no_proof(self) -> bool:
-        """Whether a failure says nothing about the site now, so that the request is repeated in any case."""
-        return self.proves_nothing or self.replayed
 
     @property
     def is_of_site(self) -> bool:

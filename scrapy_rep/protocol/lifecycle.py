@@ -22,7 +22,7 @@ from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME, refresh_from
 from scrapy_rep.protocol.outage import CLOCK_SKEW, MAX_UNSEEN, outage_after
-from scrapy_rep.protocol.readings import other_readings
+from scrapy_rep.protocol.readings import other_readings, strictest
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.rules import Received, Verdict
@@ -100,17 +100,11 @@ class RobotsPolicy:
 
         A URL is allowed only if its other readings are allowed, too (`readings`).
         """
-        verdict, read_as = self._verdict(url, product_token), None
-        for reading in other_readings(url) if verdict.allowed else ():
-            other = self._verdict(reading, product_token)
-            if not other.allowed:
-                verdict, read_as = other, reading
-                break
+        verdict = strictest(url, lambda reading: self._verdict(reading, product_token))
         entry = self.entry
         stored = entry.stored if self.basis is Basis.STORED else None
         return replace(
             verdict,
-            read_as=read_as,
             access=self.access,
             robots_url=entry.robots_url,
             final_url=stored.answer.url if stored is not None else entry.last.url,

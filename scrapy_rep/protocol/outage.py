@@ -26,9 +26,8 @@ ROUNDING = 0.001  # seconds; `left` is a difference of many numbers
 # The clocks of two crawlers may differ by at most this many seconds. One clock may be set back by as much.
 CLOCK_SKEW = 300.0
 
-LONG_OUTAGE = 30.0  # days: the default of REP_UNREACHABLE_DAYS. RFC 9309 2.3.1.4: "for example, 30 days"
 # The most seconds between two failures of one outage. A long outage must be seen several times. So this is a third of
-# 30 days, plus one day for crawls that start late. A weekly crawl sees it often enough.
+# 30 days (REP_UNREACHABLE_DAYS), plus one day for crawls that start late. A weekly crawl sees it often enough.
 MAX_UNSEEN = 11 * DAY
 
 

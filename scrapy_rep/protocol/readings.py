@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from urllib.parse import unquote, urlparse, urlsplit, urlunparse
+
+from scrapy_rep.protocol.robotstxt.rules import Verdict
 
 _TARGET = re.compile(r"((?:[^:/?#]*:)?//[^/?#]*)?([^#]*)")
 _DOT = re.compile("%2e", re.IGNORECASE)
 _WHITE_SPACE = " \t\n\r\v\f"
+
+
+def strictest(url: str, verdict_on: Callable[[str], Verdict]) -> Verdict:
+    """Return the first verdict that refuses the URL: as it is written, or as it can be read (`Verdict.read_as`). If no
+    verdict refuses it, return the verdict on the URL as it is written."""
+    verdict = verdict_on(url)
+    for reading in other_readings(url) if verdict.allowed else ():
+        other = verdict_on(reading)
+        if not other.allowed:
+            return replace(other, read_as=reading)
+    return verdict
 
 
 def other_readings(url: str) -> tuple[str, ...]:

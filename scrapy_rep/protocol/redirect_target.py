@@ -17,7 +17,6 @@ from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin, address_of
 
-MAX_REDIRECTS = 5  # RFC 9309 2.3.1.2: "at least five"
 # The names are from RFC 6761 6.3, RFC 6762 and its appendix G, RFC 8375, ICANN's resolutions 2018.02.04.12 and
 # 2024.07.29.06, and the hosts files of Unix systems. Clouds serve their metadata under `internal`.
 PRIVATE_NAMES = frozenset(

@@ -99,10 +99,7 @@ def _raise_delay(slot: Any, delay: float) -> None:
     jitter = slot.jitter if has_jitter else 0.5 * bool(getattr(slot, "randomize_delay", False))
     if slot.delay * (1 - jitter) < delay:
         slot.delay = max(slot.delay, delay)
-        if has_jitter:
-            slot.jitter = 0.0
-        else:
-            slot.randomize_delay = False
+        setattr(slot, "jitter" if has_jitter else "randomize_delay", 0)
 
 
 def _has_delay(slot: object) -> bool:

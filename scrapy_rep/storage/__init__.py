@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from scrapy.crawler import Crawler
 from scrapy.utils.misc import build_from_crawler, load_object
@@ -32,9 +32,6 @@ class Storage(ABC):
     A method may raise any exception if the store cannot be used. The crawl then goes on without the store for a while.
     No method may block the event loop for long.
     """
-
-    answers_at_once: ClassVar[bool] = False
-    """Whether the methods never await anything. A deadline could not interrupt them, so their calls have none."""
 
     @abstractmethod
     async def get(self, origin: str) -> bytes | None:

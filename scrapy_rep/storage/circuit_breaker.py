@@ -24,11 +24,8 @@ RETRY_MAX = 60.0  # seconds between two retries, at most
 
 
 class CircuitBreaker:
-    def __init__(
-        self, count: Callable[[str], None], clock: Callable[[], float], log: Logger, *, has_deadline: bool = True
-    ) -> None:
-        """`count` adds 1 to a stat. `clock` returns monotonic seconds. `has_deadline` limits each call to DEADLINE."""
-        self._has_deadline = has_deadline
+    def __init__(self, count: Callable[[str], None], clock: Callable[[], float], log: Logger) -> None:
+        """`count` adds 1 to a stat. `clock` returns monotonic seconds."""
         self._count = count
         self._clock = clock
         self._log = log
@@ -47,8 +44,8 @@ class CircuitBreaker:
             return otherwise
         self._under_way += 1
         try:
-            call, late = _awaited(method, *args), TimeoutError(f"no answer within {DEADLINE:g} seconds")
-            result = await (within(DEADLINE, call, late) if self._has_deadline else call)
+            late = TimeoutError(f"no answer within {DEADLINE:g} seconds")
+            result = await within(DEADLINE, _awaited(method, *args), late)
         except CANCELLATIONS:
             raise
         except Exception as exc:  # noqa: BLE001 - each library has its own errors

@@ -54,8 +54,7 @@ class LeaseClaim:
 class SharedStore:
     def __init__(self, crawler: Crawler, storage: Storage, settings: RepSettings, clock: Clock) -> None:
         self._storage = storage
-        count, has_deadline = crawler.stats.inc_value, not storage.answers_at_once
-        self._breaker = CircuitBreaker(count, clock.monotonic, logger_of(crawler), has_deadline=has_deadline)
+        self._breaker = CircuitBreaker(crawler.stats.inc_value, clock.monotonic, logger_of(crawler))
         self._settings = settings
         self._clock = clock
         sent, _source = user_agent_sent(crawler.settings, crawler.spider)

@@ -46,8 +46,6 @@ class SqliteStorage(Storage):
     Without a project, NAME is a file in the working directory. Do not put the file on a network file system.
     """
 
-    answers_at_once = True
-
     def __init__(self, address: str, now: Callable[[], float] = time.time) -> None:
         """`now` returns seconds since the epoch. Raises ValueError if the file cannot be opened or written."""
         self._path = path = path_of(address)

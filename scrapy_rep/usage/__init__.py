@@ -11,7 +11,7 @@ To delete the feature, delete this folder, `extensions.page_usage`, their rows i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from scrapy_rep.protocol.robotstxt.syntax import Directive
@@ -36,34 +36,32 @@ class Category(NamedTuple):
     """A category of use."""
 
     name: str
-    spellings: Mapping[str, str]
-    """Directive -> the category's spelling. `use=full` stands for the key `use` with this value."""
+    spellings: Mapping[str, Sequence[str]]
+    """Directive -> the category's spellings: today's, and then those of older drafts, for this use or for one that
+    includes it. `use=full` stands for the key `use` with this value."""
     source: str
     policy_token: str | None = None
     """A product token that stands for this use. The rules of its groups say which pages may be used in this way.
     None if there is no such token."""
     robots_rules: frozenset[str] = frozenset()
     """The rules for robots that disallow this use, in ROBOTS_TAGS and ROBOTS_META."""
-    older_labels: tuple[str, ...] = ()
-    """Labels in Content-Usage by older drafts, for this use or for one that includes it."""
 
 
 VOCABULARY = (
     Category(
         "train-ai",
-        {CONTENT_USAGE: "train-ai", CONTENT_SIGNAL: "ai-train"},
+        {CONTENT_USAGE: ["train-ai", "ai", "genai", "train-genai"], CONTENT_SIGNAL: ["ai-train"]},
         f"{VOCAB_DRAFT}, AI Training; {SIGNALS}; {TOKEN_DRAFT}",
         policy_token="__usage_ai-training",  # noqa: S106 - no password
         # As img2dataset reads them, whatever is trained.
         robots_rules=frozenset({"noai", "noimageai", "noml"}),
-        older_labels=("ai", "genai", "train-genai"),
     ),
-    Category("ai-use", {CONTENT_USAGE: "ai-use"}, f"{VOCAB_DRAFT}, AI Use"),
-    Category("search", {CONTENT_USAGE: "search", CONTENT_SIGNAL: "search"}, f"{VOCAB_DRAFT}, Search; {SIGNALS}"),
-    Category("ai-input", {CONTENT_SIGNAL: "ai-input"}, SIGNALS),
-    Category("use-reference", {CONTENT_SIGNAL: "use=reference"}, EXTENDED_SIGNALS),
-    Category("use-full", {CONTENT_SIGNAL: "use=full"}, EXTENDED_SIGNALS),
-    Category("tdm", {CONTENT_USAGE: "tdm", TDM_RESERVATION: "tdm", TDM_META: "tdm"}, f"{TDMREP}; {OLDER_VOCAB}"),
+    Category("ai-use", {CONTENT_USAGE: ["ai-use"]}, f"{VOCAB_DRAFT}, AI Use"),
+    Category("search", {CONTENT_USAGE: ["search"], CONTENT_SIGNAL: ["search"]}, f"{VOCAB_DRAFT}, Search; {SIGNALS}"),
+    Category("ai-input", {CONTENT_SIGNAL: ["ai-input"]}, SIGNALS),
+    Category("use-reference", {CONTENT_SIGNAL: ["use=reference"]}, EXTENDED_SIGNALS),
+    Category("use-full", {CONTENT_SIGNAL: ["use=full"]}, EXTENDED_SIGNALS),
+    Category("tdm", {key: ["tdm"] for key in (CONTENT_USAGE, TDM_RESERVATION, TDM_META)}, f"{TDMREP}; {OLDER_VOCAB}"),
 )
 
 POLICY_TOKENS = {category.name: category.policy_token for category in VOCABULARY if category.policy_token is not None}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
-from scrapy_rep.protocol.readings import other_readings
+from scrapy_rep.protocol.readings import strictest
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
 from scrapy_rep.protocol.words import VerdictReason
@@ -139,19 +139,14 @@ class Purposes:
 
     def judge(
         self, verdict: Verdict, robots: RobotsTxt | None, url: str, product_token: str | Sequence[str]
-    ) -> UsageVerdict:
+    ) -> Verdict:
         """Return the verdict with the usage preferences in robots.txt for the URL. Raises the exceptions of `Usage.of`.
 
         A URL is also refused if one of its other readings is refused (`protocol.readings`).
         """
         if robots is None or not verdict.allowed:
             return self.judge_usage(verdict, Usage())
-        judged = self.judge_usage(verdict, Usage.of(robots, url, product_token))
-        for reading in other_readings(url) if judged.allowed else ():
-            other = self.judge_usage(verdict, Usage.of(robots, reading, product_token))
-            if not other.allowed:
-                return replace(other, read_as=reading)
-        return judged
+        return strictest(url, lambda reading: self.judge_usage(verdict, Usage.of(robots, reading, product_token)))
 
     def judge_usage(self, verdict: Verdict, usage: Usage) -> UsageVerdict:
         """Return the verdict for a page with these preferences. Pages with NEVER_REFUSED reasons stay allowed."""

@@ -90,9 +90,7 @@ def preferences_of(directive: str, value: bytes) -> dict[str, bool] | None:
     stated = _READERS[directive](value) if len(value) <= MAX_READ else None
     if stated is None:
         return None
-    labels = [(category.name, category.spellings.get(directive, "")) for category in VOCABULARY]
-    if directive == CONTENT_USAGE:
-        labels += [(category.name, label) for category in VOCABULARY for label in category.older_labels]
+    labels = [(category.name, label) for category in VOCABULARY for label in category.spellings.get(directive, ())]
     return stricter({name: stated[label]} for name, label in labels if label in stated)
 
 

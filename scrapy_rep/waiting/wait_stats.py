@@ -18,7 +18,7 @@ from scrapy_rep.stats import WAITED
 from scrapy_rep.waiting.order import Wait
 
 EVERY = 15.0  # seconds from one log line to the next
-MAX_NAMED = 3  # origins in the log line, those with the longest waits
+MAX_ORIGINS_NAMED = 3  # origins in the log line, those with the longest waits
 
 
 class Waits:
@@ -74,7 +74,7 @@ class Waits:
             counted(len(self._under_way), "request"),
             counted(len(origins), "origin"),
             self.monotonic() - waits[0].since,
-            ", ".join(origin.robots_url for origin in origins[:MAX_NAMED]),
+            ", ".join(origin.robots_url for origin in origins[:MAX_ORIGINS_NAMED]),
             self._settings.fetch_timeout,
             self._settings.unreachable_wait,
         )

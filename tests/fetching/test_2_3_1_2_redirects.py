@@ -20,8 +20,8 @@ from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Site, Web, answer, redirect
 
 from scrapy_rep import AccessResult
-from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.settings import LEAST_REDIRECTS
 from scrapy_rep.signals import robots_parsed
 
 DISALLOW_ALL = "user-agent: *\ndisallow: /\n"
@@ -60,8 +60,8 @@ async def test_a_relative_location_is_resolved_against_the_requested_url(web: We
 @pytest.mark.parametrize(
     ("redirects", "access"),
     [
-        pytest.param(MAX_REDIRECTS, AccessResult.SUCCESS, id="2.3.1.2-five"),
-        pytest.param(MAX_REDIRECTS + 1, AccessResult.UNAVAILABLE, id="2.3.1.2-six"),
+        pytest.param(LEAST_REDIRECTS, AccessResult.SUCCESS, id="2.3.1.2-five"),
+        pytest.param(LEAST_REDIRECTS + 1, AccessResult.UNAVAILABLE, id="2.3.1.2-six"),
     ],
 )
 @ensureDeferred
@@ -71,7 +71,7 @@ async def test_five_redirects_in_a_row_are_followed(web: Web, redirects: int, ac
     _, found = await outcome(site)
     assert found is access
     asked = [target for target in site.targets if target not in {"/", "/private"}]
-    assert asked == ["/robots.txt", *(f"/{n}" for n in range(1, MAX_REDIRECTS + 1))]
+    assert asked == ["/robots.txt", *(f"/{n}" for n in range(1, LEAST_REDIRECTS + 1))]
 
 
 @ensureDeferred
@@ -79,12 +79,12 @@ async def test_a_loop_ends_at_the_sixth_redirect(web: Web) -> None:
     site = web.robots(redirect("/robots.txt"))
     _, access = await outcome(site)
     assert access is AccessResult.UNAVAILABLE
-    assert len(site.robots_requests) == MAX_REDIRECTS + 1
+    assert len(site.robots_requests) == LEAST_REDIRECTS + 1
 
 
 @ensureDeferred
 async def test_rep_max_redirects_allows_more_redirects(web: Web) -> None:
-    number = MAX_REDIRECTS + 3
+    number = LEAST_REDIRECTS + 3
     hops = {f"/{n}": redirect(f"/{n + 1}") for n in range(1, number)}
     site = web.site({"/robots.txt": redirect("/1"), **hops, f"/{number}": answer(RULES)})
     _, access = await outcome(site, settings={"REP_MAX_REDIRECTS": number})
@@ -321,11 +321,11 @@ async def test_an_answer_through_the_proxy_of_a_request_does_not_count_for_anoth
     assert (list(result.pages), list(result.refused)) == ([source.url("/")], [victim.url("/")])
 
 
-@pytest.mark.parametrize("first", [0, 1, MAX_REDIRECTS + 1], ids=["the-first", "the-second", "the-last"])
+@pytest.mark.parametrize("first", [0, 1, LEAST_REDIRECTS + 1], ids=["the-first", "the-second", "the-last"])
 @ensureDeferred
 async def test_the_order_of_the_origins_does_not_change_the_result_of_a_long_chain(web: Web, first: int) -> None:
     sites = [web.robots(answer(status=503))]
-    for _ in range(MAX_REDIRECTS + 1):
+    for _ in range(LEAST_REDIRECTS + 1):
         sites.insert(0, web.robots(redirect(sites[0].robots_url)))
     urls = [site.url("/") for site in sites]
     requests = [Request(url, priority=int(url == urls[first])) for url in urls]
@@ -334,7 +334,7 @@ async def test_the_order_of_the_origins_does_not_change_the_result_of_a_long_cha
     assert set(result.refused) == set(urls[1:])
 
 
-@pytest.mark.parametrize("length", [2, MAX_REDIRECTS + 2])
+@pytest.mark.parametrize("length", [2, LEAST_REDIRECTS + 2])
 @ensureDeferred
 async def test_origins_that_redirect_to_each_other_do_not_wait_for_each_other(web: Web, length: int) -> None:
     sites = [web.site() for _ in range(length)]
@@ -342,7 +342,7 @@ async def test_origins_that_redirect_to_each_other_do_not_wait_for_each_other(we
         site.change("/robots.txt", redirect(following.robots_url))
     result = await crawl(*(site.url(path) for site in sites for path in ("/a", "/b")))
     assert len(result.pages) == 2 * length, "2.3.1.2: more than five redirects in a row are unavailable"
-    assert sum(counts(*sites)) <= (MAX_REDIRECTS + 1) * length
+    assert sum(counts(*sites)) <= (LEAST_REDIRECTS + 1) * length
 
 
 @ensureDeferred

@@ -11,7 +11,7 @@ from scrapy_rep.fetching.headers import lines_of
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.challenge import BY_HEADER, BY_PAGE, MAX_PAGE, VENDORS, vendor_of_challenge
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS, is_private, why_not_followed
+from scrapy_rep.protocol.redirect_target import is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.status_policy import (
     CAUTIOUS,
@@ -27,6 +27,7 @@ from scrapy_rep.protocol.status_policy import (
     with_access,
 )
 from scrapy_rep.protocol.words import AccessResult
+from scrapy_rep.settings import LEAST_REDIRECTS
 
 SUCCESS, REDIRECT, UNAVAILABLE = AccessResult.SUCCESS, AccessResult.REDIRECT, AccessResult.UNAVAILABLE
 RESTRICTED, UNREACHABLE = AccessResult.RESTRICTED, AccessResult.UNREACHABLE
@@ -375,7 +376,7 @@ def test_every_row_of_challenges_has_its_source() -> None:
 
 
 def test_five_consecutive_redirects_are_followed() -> None:
-    assert MAX_REDIRECTS == 5  # 2.3.1.2: "at least five"
+    assert LEAST_REDIRECTS == 5  # 2.3.1.2: "at least five"
 
 
 NO_LOCATION = "without a Location that can be followed"

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from itertools import accumulate, product
 from typing import Any
 
-from scrapy import Request, Spider, signals
+from scrapy import Request, Spider
 
 from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.origins_log import EXEMPT_BY
@@ -26,7 +26,6 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import OriginKind, VerdictReason
 from scrapy_rep.refusals import MAX_RULE_ORIGINS
 from scrapy_rep.settings import SETTINGS
-from scrapy_rep.signals import request_forbidden, request_waited, robots_known
 from scrapy_rep.stats import NOT_JUDGED, USAGE
 from scrapy_rep.storage import without_password
 from scrapy_rep.top_k import TopK
@@ -122,14 +121,8 @@ class Report(Extension):
         self._origins_stated: Counter[tuple[str, str]] = Counter()  # origins by purpose and preference
         self._waits = WaitingTimes()
         self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, OriginSeen.size)
-        connect = self._crawler.signals.connect
-        connect(self._robots_known, signal=robots_known)
-        connect(self._request_waited, request_waited)
-        connect(self._request_forbidden, request_forbidden)
-        connect(self._response_received, signals.response_received)
-        connect(self._spider_closed, signals.spider_closed)
 
-    def _robots_known(
+    def robots_known(
         self, origin: Origin, info: OriginInfo, request: Request, before: LastResult | None, result: LastResult
     ) -> None:
         seen, kind, robots = self._origins[origin], result.kind.value, info.policy.robots
@@ -151,18 +144,18 @@ class Report(Extension):
         elif was_down and not result.outage and seen.outages:  # `TopK` may have dropped the outage
             seen.outages[-1].update(ended=self._gate.now(), ended_in=kind)
 
-    def _request_waited(self, request: Request, seconds: float) -> None:
+    def request_waited(self, request: Request, seconds: float) -> None:
         self._waits.add(seconds)
         if (seen := self._seen(request)) is not None:
             seen.waits.add(seconds)
 
-    def _request_forbidden(self, request: Request, verdict: Verdict) -> None:
+    def request_forbidden(self, request: Request, verdict: Verdict) -> None:
         if (seen := self._seen(request)) is not None:
             seen.refused += 1
             if verdict.reason is VerdictReason.USAGE and not self._settings.dry_run:
                 self._count_preferences(usage_in(verdict), seen)
 
-    def _response_received(self, request: Request) -> None:
+    def response_received(self, request: Request) -> None:
         if ROBOTS_TXT_REQUEST in request.meta:
             return
         self._fetched += 1
@@ -180,7 +173,7 @@ class Report(Extension):
         origin = Origin.of(request.url)
         return self._origins.get(origin) if origin is not None else None
 
-    def _spider_closed(self, spider: Spider, reason: str) -> None:
+    def spider_closed(self, spider: Spider, reason: str) -> None:
         lines = list(self.lines(spider, reason))
         text = html_page(lines) if self._path.suffix == ".html" else "".join(json.dumps(line) + "\n" for line in lines)
         partial = partial_path(self._path)
