@@ -260,7 +260,25 @@ def test_the_strictest_terms_of_a_chain_count() -> None:
     assert stored.forbids_store
 
 
+def test_an_answer_of_a_chain_that_is_for_two_user_agents_is_not_shared() -> None:
+    first, second = (Caching(only_for=name) for name in ("OneBot", "OtherBot"))
+    for caching, forbids_store in ((first, False), (second, True)):
+        stored = Talk(to("https://b.example/", caching=first), rules(caching=caching)).entry.stored
+        assert stored is not None
+        assert stored.forbids_store is forbids_store
+
+
+def test_rfc_9111_4_2_3_the_time_until_the_answer_came_counts_for_its_age() -> None:
+    stored = Talk(rules(caching=Caching(max_age=2 * HOUR, age=60.0), response_delay=3.0)).entry.stored
+    assert stored is not None
+    assert stored.fresh_until == NOW + 2 * HOUR - 63
+
+
 # Retries (REP_FETCH_RETRIES).
+
+
+def test_how_many_retries_a_request_has() -> None:
+    assert Talk(broken(), terms=replace(TERMS, fetch_retries=3, unreachable_wait=0.0)).times == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
