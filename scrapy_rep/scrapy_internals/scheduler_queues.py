@@ -30,21 +30,22 @@ class QueuedSites(OrderedDict[str, Any]):
     """The sites of a queue, in the order of their turns, and their requests.
 
     If there are more than `most` sites, this many take turns (`window`), so that the memory for robots.txt files has
-    room for all of them. A site leaves the window, and goes to the end of all sites, when its requests have left the
-    queue, are at the door or are held (`is_away`), or after PAGES requests.
+    room for all of them. A site leaves the window, and goes to the end of all sites, after PAGES requests, or if at its
+    turn it has no requests in the queue, or they would only wait (`is_away`).
     """
 
     def __init__(self, sites: dict[str, Any]) -> None:
         super().__init__(sites)
         self.window: OrderedDict[str, int] = OrderedDict()
-        """The sites that take turns, in their order, and how many requests each has sent since it came."""
+        """The sites that take turns, in their order, and how many requests each has sent since it came. A site without
+        requests stays until its turn comes, because the page under way may have links."""
 
     def in_turns(self, most: int, is_away: Callable[[str], bool]) -> Iterator[str]:
-        """The next sites: first LOOKS sites of all, while the window has room; then those of the window."""
+        """The next sites: those of the window, if it is full; else up to LOOKS of all sites, and then the window's."""
         window = self.window
-        while window and next(iter(window)) not in self:
-            window.popitem(last=False)
-        for look in range(min(LOOKS + len(window), len(self))):
+        for look in range(len(self) if len(self) <= LOOKS else LOOKS + len(window)):
+            while len(window) >= most and next(iter(window)) not in self:
+                window.popitem(last=False)
             site = next(iter(window if window and (look >= LOOKS or len(window) >= most) else self))
             number = window.pop(site, 0)
             if site in self:
