@@ -407,6 +407,12 @@ def a_lazy_start_is_lazy(seen: Observations) -> Iterator[str]:
             yield f"at {at:.3f} {run} had read {ahead[run]} requests ahead of its pages; {limit} are enough"
 
 
+def nothing_is_left(seen: Observations) -> Iterator[str]:
+    """When a crawl has ended, it has no timer, and no lease in a store that works."""
+    for at, run, _, _, details in seen.simulation.of("left"):
+        yield f"at {at:.3f} {run} was over, and had left {details}"
+
+
 def more_sites_than_memory_has_room_for_take_turns(seen: Observations) -> Iterator[str]:
     """No site waits for its first turn while another one has more than TURN turns. A robots.txt is requested again only
     after as many. This is checked if half of memory has room for twice the requests that are under way at a time."""
@@ -425,12 +431,6 @@ def more_sites_than_memory_has_room_for_take_turns(seen: Observations) -> Iterat
             turns = sum(before.began < at < after.began for at in of_site)
             if not before.failures and after.began < before.fresh_until and turns < TURN - SOME:
                 yield f"{after.run} fetched {after.origin} at {after.began:.3f} again, after {turns} turns"
-
-
-def nothing_is_left(seen: Observations) -> Iterator[str]:
-    """When a crawl has ended, it has no timer, and no lease in a store that works."""
-    for at, run, _, _, details in seen.simulation.of("left"):
-        yield f"at {at:.3f} {run} was over, and had left {details}"
 
 
 PROMISES = [each for each in list(vars().values()) if "Iterator[str]" in str(getattr(each, "__annotations__", ""))]
