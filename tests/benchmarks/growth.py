@@ -10,7 +10,7 @@ and the last are measured. Each crawl runs in a process of its own, with both mi
 - `growth`: the exponent of all calls. 1.00 means: twice n, twice the calls. 2.00 would be quadratic
 - `objects`: the most live objects for each unit that Python's garbage collector tracks
 - `robots.txt`: requests for a robots.txt for each unit
-- `bar`: a growth of at most the built-in's + 0.05, and at most 1.10 times its calls and its objects; or what is over it.
+- `bar`: a growth of at most the built-in's + 0.05, at most 1.10 times its calls and its objects; or what is over it.
   docs/benchmarks.md has the reasons. The exit code is 1 if a growth is over its bar
 """
 
