@@ -17,10 +17,49 @@ from scrapy_rep.scrapy_internals.slots import slots_of
 
 LAST = 10**6  # a number of downloads that no site reaches: it sorts a site behind all others
 HELD = 2 * LAST  # sorts a site behind those, too; its requests stay in the queue
-# How many sites that have a slot are looked at for one request. A slot stays for a minute, so there may be thousands.
+# How many sites are looked at for one request: sites that have a slot (it stays for a minute, so there may be
+# thousands), or sites of the queue, which may all be at the door.
 LOOKS = 100
+# A site with a longer queue lets other sites take turns. It may cost one more request for robots.txt in as many pages.
+PAGES = 100
 
 H = TypeVar("H", bound=Hashable)
+
+
+class QueuedSites(OrderedDict[str, Any]):
+    """The sites of a queue, in the order of their turns, and their requests.
+
+    If there are more than `most` sites, this many take turns (`window`), so that the memory for robots.txt files has
+    room for all of them. A site leaves the window, and goes to the end of all sites, after PAGES requests, or if at its
+    turn it has no requests in the queue, or they would only wait (`is_away`).
+    """
+
+    def __init__(self, sites: dict[str, Any]) -> None:
+        super().__init__(sites)
+        self.window: OrderedDict[str, int] = OrderedDict()
+        """The sites that take turns, in their order, and how many requests each has sent since it came. A site without
+        requests stays until its turn comes, because the page under way may have links."""
+
+    def in_turns(self, most: int, is_away: Callable[[str], bool]) -> Iterator[str]:
+        """The next sites: those of the window, if it is full; else up to LOOKS of all sites, and then the window's."""
+        window = self.window
+        for look in range(len(self) if len(self) <= LOOKS else LOOKS + len(window)):
+            while len(window) >= most and next(iter(window)) not in self:
+                window.popitem(last=False)
+            site = next(iter(window if window and (look >= LOOKS or len(window) >= most) else self))
+            number = window.pop(site, 0)
+            if site in self:
+                self.move_to_end(site)
+                if number < PAGES and not is_away(site):
+                    window[site] = number
+                yield site
+
+    def takes_turns(self, site: str, most: int) -> bool:
+        """Whether the site has requests, and is one of the sites that take turns."""
+        return site in self and (site in self.window or len(self) <= most)
+
+
+NO_SITES = QueuedSites({})
 
 
 class SchedulerQueues:
@@ -47,11 +86,17 @@ class SchedulerQueues:
         self._handed_out: dict[Request, str] = {}
         """The requests that the engine got from the door, and their sites. `look_at_downloads` removes those that have
         left the downloader."""
+        self._all: set[Request] = set()
+        """The same requests. Of two sets, Python finds the difference in a third of the time."""
+        self._in_no_slot: set[Request] = set()
+        """Those of them that have not been seen in their slot. Until then, a middleware may move them to another."""
         self._in_downloader: Counter[str] = Counter()
         """The number of these requests for each site."""
         self._kind_of_queue = type(getattr(scheduler, "queue", None))  # scrapy-redis has it
         self._aware: list[Any] = []
         """The queues in memory and on disk that are a `DownloaderAwarePriorityQueue`."""
+        self.max_sites = maxsize
+        """How many sites of a queue take turns at a time."""
         self._chosen: str | None = None
         """The site of the next request, from `prepare_next` until the queue asks for it."""
         self._known: deque[str] = deque()
@@ -66,7 +111,7 @@ class SchedulerQueues:
                 interface: Any = getattr(queue, "_downloader_interface", None)
                 if hasattr(interface, "stats"):
                     interface.stats = self._stats
-                    queue.pqueues = OrderedDict(queue.pqueues)  # sites take turns
+                    queue.pqueues = QueuedSites(queue.pqueues)
                     self._aware.append(queue)
                 else:
                     warn_missing(crawler, "DownloaderAwarePriorityQueue._downloader_interface")
@@ -85,6 +130,8 @@ class SchedulerQueues:
         if request not in self._handed_out:
             self._handed_out[request] = site = self.site_of(request)
             self._in_downloader[site] += 1
+            self._all.add(request)
+            self._in_no_slot.add(request)
 
     def is_in_downloader(self, request: Request) -> bool:
         """Whether the engine got the request from the door, and the request has not left the downloader."""
@@ -94,16 +141,19 @@ class SchedulerQueues:
         """Find out which requests have left the downloader, and which ones a middleware has moved to another slot.
         Called before the next request is chosen."""
         active, slots = getattr(self._downloader, "active", ()), self._slots or {}
-        for request, site in list(self._handed_out.items()):
-            is_in_slot = site in slots and request in slots[site].active
-            if request not in active:
-                del self._handed_out[request]
-            elif not is_in_slot and (slot := request.meta.get("download_slot", site)) != site:
+        for request in self._all.difference(active):
+            self._all.remove(request)
+            self._in_no_slot.discard(request)
+            count_down(self._in_downloader, self._handed_out.pop(request))
+        for request in [*self._in_no_slot]:
+            site = self._handed_out[request]
+            slot = request.meta.get("download_slot", site)
+            if slot in slots and request in slots[slot].active:
+                self._in_no_slot.remove(request)
+            if slot != site:
                 self._handed_out[request] = slot
                 self._in_downloader[slot] += 1
-            else:
-                continue
-            count_down(self._in_downloader, site)
+                count_down(self._in_downloader, site)
 
     def prepare_next(self, *, can_fetch: bool, is_full: bool) -> bool:
         """Choose the next request of the queue. Return whether that request could be sent, or could wait at the door.
@@ -116,28 +166,30 @@ class SchedulerQueues:
         queued = self._queued_sites
         if not queued:
             return can_fetch and not is_full
-        load, self._chosen = self._least_busy(in_turns(queued) if can_fetch else self._known_in_turns(queued))
+        load, self._chosen = self._least_busy(self._in_turns(queued) if can_fetch else self._known_in_turns(queued))
         return load < (HELD if can_fetch and not is_full else LAST)
 
     @property
     def number_held(self) -> int:
         """The number of requests in the queue, if all of them are held (`_held_sites`); else 0."""
         queued = self._queued_sites if self.delayed_sites else {}
-        return sum(map(len, queued.values())) if queued and queued.keys() <= self._held_sites() else 0
+        return sum(map(len, queued.values())) if queued and all(map(self._is_held, queued)) else 0
 
     @property
-    def _queued_sites(self) -> OrderedDict[str, Any]:
-        """The sites of the `DownloaderAwarePriorityQueue` whose request is next, in the order of their turns, and their
-        requests; empty for other queues."""
-        queued: OrderedDict[str, Any] = OrderedDict()
+    def _queued_sites(self) -> QueuedSites:
+        """The sites of the `DownloaderAwarePriorityQueue` whose request is next; empty for other queues."""
         for queue in self._aware:  # the scheduler empties the queue in memory first
-            queued = queued or queue.pqueues
-        return queued
+            queued: QueuedSites = queue.pqueues
+            if queued:
+                return queued
+        return NO_SITES
 
-    def _held_sites(self) -> set[str]:
-        """Return the sites whose requests stay in the queue, because the downloader has no room for them."""
-        busy = self._in_downloader if self.delayed_sites else ()
-        return {site for site in busy if site in self.delayed_sites and not self.has_room(site)}
+    def _is_held(self, site: str) -> bool:
+        """Whether the site's requests stay in the queue, because the downloader has no room for them."""
+        return site in self.delayed_sites and not self.has_room(site)
+
+    def _in_turns(self, queued: QueuedSites) -> Iterator[str]:
+        return queued.in_turns(self.max_sites, lambda site: site in self.sites_at_door or self._is_held(site))
 
     def is_next_from_memory(self) -> bool:
         """Whether the next request comes from the queue in memory. The queue on disk is used when that one is empty."""
@@ -155,13 +207,15 @@ class SchedulerQueues:
         slot = (self._slots or {}).get(site)
         return self._in_downloader[site] <= getattr(slot, "concurrency", maxsize)
 
-    def _stats(self, queued: OrderedDict[str, Any]) -> list[tuple[int, str]]:
+    def _stats(self, queued: QueuedSites) -> list[tuple[int, str]]:
         """Return the chosen site alone: the queue takes the site with the fewest downloads of those that it is told."""
         if not queued:
             return []
         site, self._chosen = self._chosen, None
         if site is None or site not in queued:
-            _, site = self._least_busy(in_turns(queued))
+            _, site = self._least_busy(self._in_turns(queued))
+        if site in queued.window:
+            queued.window[site] += 1
         queued.move_to_end(site)  # its next turn comes after one round through all other sites
         return [(0, site)]
 
@@ -172,32 +226,33 @@ class SchedulerQueues:
         from the door. (The downloader takes requests later than the engine, so the slot may not have them yet.) Added
         to the load are
 
-        1. HELD if the site's requests are held (`_held_sites`);
+        1. HELD if the site's requests are held (`_is_held`);
         2. LAST if a request to the site is at the door, waiting or ready.
 
-        Few sites are busy or at the door, so the search is short, however many sites are in the queue.
+        The search is short, however many sites are in the queue: few sites are busy, and those at the door or held
+        leave the window.
         """
         slots, handed_out = self._slots or {}, self._in_downloader
-        at_door, held = self.sites_at_door, self._held_sites()
+        at_door = self.sites_at_door
         least, least_busy = maxsize, ""
         for site in sites:
             load = handed_out.get(site, 0)
             load = max(load, len(slots[site].active)) if site in slots else load
-            load += (HELD if site in held else 0) + (LAST if site in at_door else 0)
+            load += (HELD if self._is_held(site) else 0) + (LAST if site in at_door else 0)
             if load < least:
                 least, least_busy = load, site
             if not load:
                 break
         return least, least_busy
 
-    def _known_in_turns(self, queued: Container[str]) -> Iterator[str]:
+    def _known_in_turns(self, queued: QueuedSites) -> Iterator[str]:
         """The sites of the queue among the next LOOKS sites that have a slot."""
         slots, line = self._slots or {}, self._known
         for _ in range(min(LOOKS, len(line) + len(slots))):
             if not line:
                 line.extend(slots)
             site = line.popleft()
-            if site in queued:
+            if queued.takes_turns(site, self.max_sites):
                 yield site
 
     # How a request goes back.

@@ -84,6 +84,7 @@ class SchedulerDoor:
         self._crawler = crawler
         self._max_waiting = settings.waiting_max
         """REP_WAITING_MAX. If it is 0, requests wait in the downloader."""
+        self._max_sites = max(settings.memory_origins // 2, 1)
         self._connections = single_flight.connections
         self._connections.is_from_scheduler = self.is_from_scheduler
         self._gate = gate
@@ -130,6 +131,7 @@ class SchedulerDoor:
         self._queues = self._scheduler.queues
         self._queues.sites_at_door = self._here.sites
         self._queues.delayed_sites = self._gate.delayed_sites
+        self._queues.max_sites = self._max_sites
         self._copies = _copies_for(self._crawler, scheduler, self._queues)
         downloads.back_out_when(self._choose_or_back_out)
         # The engine has asked for no request when it sends this signal. All handlers of `spider_opened` have ended.

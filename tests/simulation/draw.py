@@ -281,6 +281,24 @@ def stopped(draw: Draw) -> Case:
     return {**case, "stops": [[round(draw.uniform(0.1, 4.0), 2), draw.pick(60.0, 600.0)]]}
 
 
+def crowd(draw: Draw) -> Case:
+    """More sites than memory has room for. Many of them have more pages than a site may request in turn."""
+    rules = {"status": 200, "body": RULES, "headers": {}}
+    delays = {"robots_delay": [0.01, 0.02], "page_delay": [0.01, 0.05]}
+    origins = {named(n): draw.origin([0.0, rules], **delays) for n in range(16)}
+    endless, others = list(origins)[:7], list(origins)[7:]
+    requests = draw.requests(endless, 125) + draw.requests(others, 3)
+    settings = draw.settings(
+        CONCURRENT_REQUESTS=[1],
+        REP_FETCH_CONCURRENCY=[1],
+        REP_LIFETIME_MIN=[3_600.0],
+        REP_MEMORY_OCTETS=[22_000],  # 12 sites, so 6 take turns
+        REP_WAITING_MAX=[1_000],
+        SCHEDULER_PRIORITY_QUEUE=[AWARE],
+    )
+    return draw.case(origins, settings, crawler(requests))
+
+
 KINDS: tuple[Callable[[Draw], Case], ...] = (
     *(broad, dead, queue, queue, hub, fleet, resumed, outage),
     *(proxies, limited, fed, names, broken, media, stopped),
@@ -290,5 +308,5 @@ KINDS: tuple[Callable[[Draw], Case], ...] = (
 def case_of(seed: int) -> Case:
     """The case that a seed draws."""
     draw = Draw(seed)
-    kind = draw.choice(KINDS)
+    kind = crowd if seed % 25 == 8 else draw.choice(KINDS)  # few, because they have thousands of requests
     return {"kind": kind.__name__, **kind(draw)}

@@ -27,7 +27,7 @@ from scrapy_rep.fetching.single_flight import SingleFlight
 from scrapy_rep.protocol import entry, lifecycle, outage
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.scrapy_internals import engine_state, name_lookups
-from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
+from scrapy_rep.scrapy_internals.scheduler_queues import QueuedSites, SchedulerQueues
 from scrapy_rep.waiting.at_scheduler import SchedulerDoor
 
 Original = Callable[..., Any]
@@ -222,6 +222,19 @@ def start_is_never_held_back(original: Original, door: Any) -> bool:
 def no_limit_at_the_door(original: Original, queues: Any, *, can_fetch: bool, is_full: bool) -> Any:
     """The door takes requests from the queue although REP_WAITING_MAX of them wait."""
     return original(queues, can_fetch=can_fetch, is_full=False)
+
+
+@fault(QueuedSites, "in_turns")
+def all_sites_take_turns(original: Original, sites: Any, most: int, is_away: Any) -> Any:
+    """All sites of the queue take turns, although memory has no room for their robots.txt files."""
+    return original(sites, sys.maxsize, is_away)
+
+
+@fault(QueuedSites, "in_turns")
+def a_turn_without_end(original: Original, sites: Any, *args: Any) -> Any:
+    """A site takes turns for as long as it has requests."""
+    sites.window.update(dict.fromkeys(sites.window, 0))
+    return original(sites, *args)
 
 
 @fault(SchedulerDoor, "take_policy")

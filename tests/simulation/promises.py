@@ -23,6 +23,7 @@ from scrapy_rep.settings import RepSettings
 MOMENT = 0.1  # seconds between an answer and the decisions that follow from it, at most
 STORING = 0.3  # seconds until other crawlers find an answer in the store, at most: three calls of the slowest store
 SLOW = 0.5  # seconds after which a fetch does not count, unless it has a proxy
+TURN, SOME = 100, 10  # requests that a site sends until another one has its turn, and how many they may differ
 SLACK = 2.5  # seconds of tolerance: one for the pause before a retry, the rest for turns
 
 
@@ -426,6 +427,26 @@ def nothing_is_left(seen: Observations) -> Iterator[str]:
     """When a crawl has ended, it has no timer, and no lease in a store that works."""
     for at, run, _, _, details in seen.simulation.of("left"):
         yield f"at {at:.3f} {run} was over, and had left {details}"
+
+
+def more_sites_than_memory_has_room_for_take_turns(seen: Observations) -> Iterator[str]:
+    """No site waits for its first turn while another one has more than TURN turns. A robots.txt is requested again only
+    after as many. This is checked if half of memory has room for twice the requests that are under way at a time."""
+    under_way = 2 * seen.fetches_at_a_time + seen.limits[0]
+    if seen.rep.memory_octets == 2**26 or seen.skew or seen.rep.memory_origins // 2 < 2 * under_way:
+        return
+    taken: dict[Key, list[float]] = defaultdict(list)
+    for request in seen.eager:
+        taken[request.key].append(request.taken)
+    for key, of_site in taken.items():
+        begin, end = min(request.queued for request in seen.requests if request.key == key), min(of_site)
+        most = max(sum(begin < at < end for at in turns) for turns in taken.values())
+        if most > TURN + SOME:
+            yield f"{key} waited for its first turn from {begin:.3f} to {end:.3f}; another site had {most} turns"
+        for before, after in pairwise(seen.own[key]):
+            turns = sum(before.began < at < after.began for at in of_site)
+            if not before.failures and after.began < before.fresh_until and turns < TURN - SOME:
+                yield f"{after.run} fetched {after.origin} at {after.began:.3f} again, after {turns} turns"
 
 
 PROMISES = [each for each in list(vars().values()) if "Iterator[str]" in str(getattr(each, "__annotations__", ""))]
