@@ -19,7 +19,7 @@ The gate decides, and the door waits: `waiting.at_scheduler.SchedulerDoor` keeps
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import urldefrag
 
@@ -88,9 +88,9 @@ class Gate:
         self.waits_for_landings = False
         """Whether pages from other URLs wait until the policy of that URL is known. A function in `after_download` that
         may drop or change a page by it sets this."""
-        self.delayed_sites: Collection[str] = ()
-        """The sites whose Crawl-delay is obeyed (`extensions.crawl_delay`). The door keeps their requests in the queue
-        until the downloader has room."""
+        self.is_delayed: Callable[[str], bool] = lambda _site: False
+        """Whether a site's Crawl-delay is obeyed (`extensions.crawl_delay`). The door keeps requests to such a site in
+        the queue until the downloader has room."""
         self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
         self.origins = single_flight.origins
         self.decided = 0

@@ -19,7 +19,7 @@ class CrawlDelay(Extension):
         self._max_delay = self._settings.crawl_delay_max  # seconds
         if self._max_delay:
             self._delays = MinimumDelays(self._crawler)
-            self._gate.delayed_sites = self._delays.minimums
+            self._gate.is_delayed = self._delays.minimums.__contains__
 
     def engine_started(self) -> None:
         # Connect late, so that other components that adjust delays, such as AutoThrottle, receive signals earlier.

@@ -1,13 +1,15 @@
-"""Scrapy's download slots, `Downloader.slots`: their delays, where a Crawl-delay takes effect, and their queues.
+"""Scrapy's download slots, `Downloader.slots`: how busy a site is, the delays of slots, and their queues.
 
-`scheduler_queues.py` gets the slots from here (`slots_of`), to choose the next request.
+A site is the key of a slot: usually a host, which may have many origins. A Crawl-delay takes effect here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Mapping
 from itertools import islice
-from typing import Any
+from sys import maxsize
+from typing import Any, TypeVar
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -18,6 +20,8 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.scrapy_internals import warn_missing
 from scrapy_rep.scrapy_internals.compat import slot_clock
 
+H = TypeVar("H", bound=Hashable)
+
 MAX_SLOTS = 10_000  # slots whose delay is remembered; Scrapy itself drops a slot after a minute without requests
 
 
@@ -26,6 +30,82 @@ def slots_of(crawler: Crawler) -> Mapping[str, Any] | None:
     # A later Scrapy has a throttler instead, and `slots` as a deprecated property.
     downloader: Any = crawler.engine.downloader
     return getattr(downloader, "slots", None) if "slots" in vars(downloader) else None
+
+
+class Sites:
+    """Which requests of the door the downloader has, how busy a site is, and whether there is room for it."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._downloader: Any = crawler.engine.downloader
+        slots = slots_of(crawler)
+        self._slots: Mapping[str, Any] = {} if slots is None else slots
+        self._key_of: Callable[[Request], str] = getattr(self._downloader, "get_slot_key", lambda _request: "")
+        self._handed_out: dict[Request, str] = {}
+        """The requests that the engine got from the door, and their sites. `look_at_downloads` removes those that have
+        left the downloader."""
+        self._all: set[Request] = set()
+        """The same requests. Of two sets, Python finds the difference in a third of the time."""
+        self._in_no_slot: set[Request] = set()
+        """Those of them that have not been seen in their slot. Until then, a middleware may move them to another."""
+        self._in_downloader: Counter[str] = Counter()
+        """The number of these requests for each site."""
+
+    def site_of(self, request: Request) -> str:
+        """Return the request's site; empty if it is not known."""
+        try:
+            return self._key_of(request)
+        except Exception:  # noqa: BLE001 - a project's own downloader; when it gets the request, the request fails
+            return ""
+
+    def hand_out(self, request: Request) -> None:
+        """Count a request that the engine gets from the door."""
+        if request not in self._handed_out:
+            self._handed_out[request] = site = self.site_of(request)
+            self._in_downloader[site] += 1
+            self._all.add(request)
+            self._in_no_slot.add(request)
+
+    def is_in_downloader(self, request: Request) -> bool:
+        """Whether the engine got the request from the door, and the request has not left the downloader."""
+        return request in self._handed_out
+
+    def look_at_downloads(self) -> None:
+        """Find out which requests have left the downloader, and which ones a middleware has moved to another slot.
+        Called before the next request is chosen."""
+        active, slots = getattr(self._downloader, "active", ()), self._slots
+        for request in self._all.difference(active):
+            self._all.remove(request)
+            self._in_no_slot.discard(request)
+            count_down(self._in_downloader, self._handed_out.pop(request))
+        for request in [*self._in_no_slot]:
+            site = self._handed_out[request]
+            slot = request.meta.get("download_slot", site)
+            if slot in slots and request in slots[slot].active:
+                self._in_no_slot.remove(request)
+            if slot != site:
+                self._handed_out[request] = slot
+                self._in_downloader[slot] += 1
+                count_down(self._in_downloader, site)
+
+    @property
+    def known(self) -> Collection[str]:
+        """The sites that were used in the last minute or so."""
+        return self._slots
+
+    def load(self, site: str) -> int:
+        """Return the site's downloads: the larger number of those in its slot, and of the requests that the engine got
+        from the door. (The downloader takes requests later than the engine, so the slot may not have them yet.)"""
+        load = self._in_downloader.get(site, 0)
+        return max(load, len(self._slots[site].active)) if site in self._slots else load
+
+    def has_room(self, site: str) -> bool:
+        """Whether the downloader has room for one more request of the door to this site.
+
+        It has room for one more than the site's slot sends at a time, so that the next request is ready when the slot
+        is. True if there is no slot.
+        """
+        slot = self._slots.get(site)
+        return self._in_downloader[site] <= getattr(slot, "concurrency", maxsize)
 
 
 class MinimumDelays:
@@ -114,3 +194,10 @@ def remove_from_queue(crawler: Crawler, request: Request) -> None:
     elif slot is not None:
         for queued in [queued for queued in slot.queue if queued[0] is request]:
             slot.queue.remove(queued)
+
+
+def count_down(counter: Counter[H], key: H) -> None:
+    """Take 1 off. A key without a count leaves."""
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]

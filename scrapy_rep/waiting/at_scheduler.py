@@ -29,7 +29,7 @@ Two limits keep requests in the queue:
 
 At a limit, the door takes nothing more from most queues. From Scrapy's default queue, it still takes requests to sites
 that have no request at the door. At the limit of fetches, it takes only requests to sites that the downloader knows:
-their robots.txt is probably known (`SchedulerQueues.prepare_next`).
+their robots.txt is probably known (`turns.Turns.prepare_next`).
 
 A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true if it has nothing
 for the engine, and one of these limits is reached, or as many requests are at the door as there may be such fetches.
@@ -60,9 +60,11 @@ from scrapy_rep.protocol.words import Basis
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests, scheduler_of
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
+from scrapy_rep.scrapy_internals.slots import Sites
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.waiting.copies import COPIES_FAILED, KeptCopies, KeptInJobdir, KeptInRedis
 from scrapy_rep.waiting.order import Wait, WaitingRequests
+from scrapy_rep.waiting.turns import Turns
 from scrapy_rep.waiting.wait_stats import Waits
 from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
@@ -77,6 +79,8 @@ class SchedulerDoor:
 
     _scheduler: WrappedScheduler
     _queues: SchedulerQueues
+    _sites: Sites
+    _turns: Turns
 
     def __init__(
         self, crawler: Crawler, settings: RepSettings, gate: Gate, single_flight: SingleFlight, waits: Waits
@@ -129,9 +133,8 @@ class SchedulerDoor:
             return
         self._is_open = True
         self._queues = self._scheduler.queues
-        self._queues.sites_at_door = self._here.sites
-        self._queues.delayed_sites = self._gate.delayed_sites
-        self._queues.max_sites = self._max_sites
+        self._sites = Sites(self._crawler)
+        self._turns = Turns(self._queues, self._sites, self._here.sites, self._gate.is_delayed, self._max_sites)
         self._copies = _copies_for(self._crawler, scheduler, self._queues)
         downloads.back_out_when(self._choose_or_back_out)
         # The engine has asked for no request when it sends this signal. All handlers of `spider_opened` have ended.
@@ -145,7 +148,7 @@ class SchedulerDoor:
             number = len(left_over)
             logger_of(self._crawler).info("Requests that waited for a robots.txt when this job was killed: %d", number)
         for request in left_over:
-            origin, site = self._gate.origin_to_await(request), self._queues.site_of(request)
+            origin, site = self._gate.origin_to_await(request), self._sites.site_of(request)
             if origin is not None:
                 self._wait(self._waits.begin(request, origin, site))
             else:
@@ -156,7 +159,7 @@ class SchedulerDoor:
     def is_from_scheduler(self, request: Request) -> bool | None:
         """Whether the request comes from the scheduler; None if that is not known, because the scheduler could not be
         wrapped."""
-        return self._queues.is_in_downloader(request) if self._is_open else None
+        return self._sites.is_in_downloader(request) if self._is_open else None
 
     def take_policy(self, request: Request) -> RobotsPolicy | None:
         """The policy that ended the request's wait at the door, if it allows nothing because robots.txt is unreachable;
@@ -177,7 +180,7 @@ class SchedulerDoor:
         request, self._next = self._next or self._choose(), None
         if request is not None:
             self._copies.delete(request)
-            self._queues.hand_out(request)
+            self._sites.hand_out(request)
         return request
 
     def has_pending_requests(self) -> bool:
@@ -216,7 +219,7 @@ class SchedulerDoor:
         One limit is `Connections.enough` requests at the door, or held in the queue by a Crawl-delay.
         """
         if not self._max_waiting or (
-            len(self._here) + self._queues.number_held < self._connections.enough
+            len(self._here) + self._turns.number_held < self._connections.enough
             and not self._is_full
             and self._connections.can_start_another()
         ):
@@ -232,7 +235,7 @@ class SchedulerDoor:
     def _choose(self, *, keep: bool = False) -> Request | None:
         """The next request that need not wait at the door, or None. With `keep`, a copy is kept, because the engine may
         not get the request for a while."""
-        self._queues.look_at_downloads()
+        self._sites.look_at_downloads()
         is_turn_of_queue = self._is_turn_of_queue and len(self._here.ready) < MANY_READY
         self._is_turn_of_queue = not is_turn_of_queue
         if is_turn_of_queue:
@@ -249,7 +252,7 @@ class SchedulerDoor:
         if not self._max_waiting:
             return self._scheduler.next_request()
         until = self._waits.monotonic() + MAX_SECONDS
-        while self._queues.prepare_next(can_fetch=self._connections.can_start_another(), is_full=self._is_full):
+        while self._turns.prepare_next(can_fetch=self._connections.can_start_another(), is_full=self._is_full):
             is_from_memory = self._queues.is_next_from_memory()
             request = self._scheduler.next_request()
             if request is None:
@@ -259,7 +262,7 @@ class SchedulerDoor:
                 self._copies.keep(request)
             if origin is None:
                 return request
-            self._wait(self._waits.begin(request, origin, self._queues.site_of(request)))
+            self._wait(self._waits.begin(request, origin, self._sites.site_of(request)))
             if self._waits.monotonic() >= until:
                 look_for_requests(self._crawler)
                 break
@@ -267,7 +270,7 @@ class SchedulerDoor:
 
     def _from_here(self) -> Request | None:
         """The next ready request that can go on."""
-        wait = self._here.take_ready(self._queues.has_room)
+        wait = self._here.take_ready(self._sites.has_room)
         if wait is None:
             return None
         if wait.origin is not NO_ORIGIN:

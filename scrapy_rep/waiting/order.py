@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from scrapy import Request
 
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.scrapy_internals.scheduler_queues import count_down, in_turns
+from scrapy_rep.scrapy_internals.slots import H, count_down
 
 
 @dataclass(eq=False, slots=True)
@@ -94,3 +95,11 @@ class WaitingRequests:
             self._all[wait] = None
             self._origins[wait.origin] += 1
             self.sites[wait.site] += 1
+
+
+def in_turns(items: OrderedDict[H, Any]) -> Iterator[H]:
+    """Each key once. A key moves to the end when it is yielded, so that the keys after it come first next time."""
+    for _ in range(len(items)):
+        key = next(iter(items))
+        items.move_to_end(key)
+        yield key

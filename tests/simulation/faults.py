@@ -27,8 +27,8 @@ from scrapy_rep.fetching.single_flight import SingleFlight
 from scrapy_rep.protocol import entry, lifecycle, outage
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.scrapy_internals import engine_state, name_lookups
-from scrapy_rep.scrapy_internals.scheduler_queues import QueuedSites, SchedulerQueues
 from scrapy_rep.waiting.at_scheduler import SchedulerDoor
+from scrapy_rep.waiting.turns import QueuedSites, Turns
 
 Original = Callable[..., Any]
 FAULTS: dict[str, Callable[[], None]] = {}
@@ -218,7 +218,7 @@ def start_is_never_held_back(original: Original, door: Any) -> bool:
     return False
 
 
-@fault(SchedulerQueues, "prepare_next")
+@fault(Turns, "prepare_next")
 def no_limit_at_the_door(original: Original, queues: Any, *, can_fetch: bool, is_full: bool) -> Any:
     """The door takes requests from the queue although REP_WAITING_MAX of them wait."""
     return original(queues, can_fetch=can_fetch, is_full=False)

@@ -25,11 +25,11 @@ from scrapy.http import Response
 from web import RULES, Site, Web, answer, most_at_once, redirect
 
 from scrapy_rep.fetching import places
-from scrapy_rep.scrapy_internals import scheduler_queues
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.engine_state import scheduler_of
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
 from scrapy_rep.signals import request_waited, robots_known
+from scrapy_rep.waiting import turns
 
 ORDERS = ["round-robin", "origin-by-origin", "dead-first"]
 QUEUES = ["scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue"]
@@ -709,7 +709,7 @@ class CountingDownloader(SlotByOrigin):
 async def test_the_choice_of_a_request_looks_at_few_sites_however_many_there_are(
     web: Web, monkeypatch: pytest.MonkeyPatch, fetches: int
 ) -> None:
-    monkeypatch.setattr(scheduler_queues, "LOOKS", 5)
+    monkeypatch.setattr(turns, "LOOKS", 5)
     settings = {"REP_FETCH_CONCURRENCY": fetches, "DOWNLOADER": CountingDownloader}
     looks = []
     for number in (50, 200):

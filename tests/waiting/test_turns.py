@@ -8,7 +8,7 @@ from itertools import chain, islice, repeat
 
 import pytest
 
-from scrapy_rep.scrapy_internals.scheduler_queues import LOOKS, PAGES, QueuedSites
+from scrapy_rep.waiting.turns import LOOKS, PAGES, QueuedSites
 
 MOST = 3
 
