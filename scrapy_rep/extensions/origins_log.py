@@ -113,7 +113,8 @@ class OriginsLog(Extension):
             f"{refusals.counts.total():,} ({by})" if by else "0",
         )
         if by:
-            self._log.info("Most frequent reasons for refusal: %s. %s", refusals.largest(), refusals.advice)
+            details = "The report (REP_REPORT) has details" if self._settings.report else "For details, set REP_REPORT"
+            self._log.info("Most frequent reasons for refusal: %s. %s", refusals.largest(), details)
 
     def _log_if_all_refused(self) -> None:
         """Log an ERROR if the crawl ends because all its start requests were refused."""
