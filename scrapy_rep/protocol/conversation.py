@@ -149,15 +149,14 @@ def _follow(
 def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
     """Request the URL: at once through another proxy if one has failed, and up to `retries` times more."""
     answer = yield ask
-    # Retries after failures that say nothing about the site now.
-    left = RETRIES_WITHOUT_PROOF if answer.proves_nothing else 1
+    left = RETRIES_WITHOUT_PROOF if answer.proves_nothing else 1  # retries of answers that are no proof
     while answer.access is AccessResult.UNREACHABLE:
         # A component may have dropped the request because of its proxy. But if the answer must be public, we may have
         # dropped it. Behind another proxy, its address could not be checked.
         may_pass = answer.is_of_proxy or (answer.dropped and not ask.must_be_public)
         if may_pass and answer.has_another_proxy:
             pause = 0.0
-        elif (left and (answer.proves_nothing or answer.replayed)) or (retries and answer.is_worth_a_retry):
+        elif (left and answer.is_no_proof) or (retries and answer.is_worth_a_retry):
             left, retries, pause = max(left - 1, 0), max(retries - 1, 0), RETRY_DELAY
         else:
             break
