@@ -72,8 +72,6 @@ class Refusals:
         """The number of refused requests for each reason. In a dry run, the number that would have been refused."""
         self.first: dict[VerdictReason, Verdict] = {}
         """The first verdict for each reason, in the order of the refusals."""
-        self.advice = "For details, set REP_REPORT"
-        """The end of the log line about refusals, which says where the details are. REP_REPORT replaces this text."""
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._stats = crawler.stats

@@ -38,9 +38,7 @@ class OriginsLog(Extension):
 
     def robots_known(self, info: OriginInfo, before: LastResult | None, result: LastResult, fetched: bool) -> None:
         if fetched and info.last.replayed and info.last.access is not AccessResult.UNREACHABLE:
-            self._replayed += 1
-            if info.last.caching.date is not None:
-                self._oldest = max(self._oldest or 0.0, info.policy.at - info.last.caching.date)
+            self._count_replay(info)
         if before is None or (before.cause, before.stats) != (result.cause, result.stats):
             for stat in before.stats if before is not None else ():  # only its last result counts
                 self._stats.inc_value(stat, -1)
@@ -50,6 +48,11 @@ class OriginsLog(Extension):
                 self._warn_of_long_file(info)
             if info.kind is OriginKind.WITHOUT_RULES:
                 self._log_no_rules(info)
+
+    def _count_replay(self, info: OriginInfo) -> None:
+        self._replayed += 1
+        if info.last.caching.date is not None:
+            self._oldest = max(self._oldest or 0.0, info.policy.at - info.last.caching.date)
 
     def _warn_of_long_file(self, info: OriginInfo) -> None:
         limit = self._settings.body_limit
@@ -112,7 +115,8 @@ class OriginsLog(Extension):
             f"{refusals.counts.total():,} ({by})" if by else "0",
         )
         if by:
-            self._log.info("Most frequent reasons for refusal: %s. %s", refusals.largest(), refusals.advice)
+            details = "The report (REP_REPORT) has details" if self._settings.report else "For details, set REP_REPORT"
+            self._log.info("Most frequent reasons for refusal: %s. %s", refusals.largest(), details)
 
     def _log_if_all_refused(self) -> None:
         """Log an ERROR if the crawl ends because all its start requests were refused."""

@@ -85,6 +85,11 @@ class Answer:
         return not self.timed_out if self.status is None else self.status in range(500, 600)
 
     @property
+    def is_no_proof(self) -> bool:
+        """Whether a failure says nothing about the site now, so that the request is repeated in any case."""
+        return self.proves_nothing or self.replayed
+
+    @property
     def is_of_site(self) -> bool:
         """Whether the answer, or its lack, says something about the site: not a proxy or a component of the crawl
         failed, and no component dropped the request."""

@@ -157,7 +157,7 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
         may_pass = answer.is_of_proxy or (answer.dropped and not ask.must_be_public)
         if may_pass and answer.has_another_proxy:
             pause = 0.0
-        elif (left and (answer.proves_nothing or answer.replayed)) or (retries and answer.is_worth_a_retry):
+        elif (left and answer.is_no_proof) or (retries and answer.is_worth_a_retry):
             left, retries, pause = max(left - 1, 0), max(retries - 1, 0), RETRY_DELAY
         else:
             break

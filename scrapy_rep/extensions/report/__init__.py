@@ -116,7 +116,6 @@ class Report(Extension):
         """Raises ValueError if the report cannot be written."""
         self._began = self._gate.now()
         self._path = output_path("REP_REPORT", str(self._settings.report), self._crawler, self._began)
-        self._gate.refusals.advice = "The report (REP_REPORT) has details"
         self._fetched = 0
         self._origins_stated: Counter[tuple[str, str]] = Counter()  # origins by purpose and preference
         self._waits = WaitingTimes()
