@@ -9,7 +9,7 @@ from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.words import AccessResult
 
 # The fields that entries keep, besides `reason`.
-_REMEMBERED = "url status access sign error timed_out replayed proxy dropped is_fault caching ended_at".split()
+_REMEMBERED = "url status access sign error timed_out replayed made_up proxy dropped is_fault caching ended_at".split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,13 @@ class Answer:
     """The exception of the request, without its traceback; None if there was a response."""
     timed_out: bool = False
     """Whether the request took longer than REP_FETCH_TIMEOUT, so that there is no status."""
-    proves_nothing: bool = False
+    timed_out_here: bool = False
     """Whether the time-out says nothing about the site: it was noticed much too late, because the process was stopped
     or busy; or look-ups of names waited for a thread, perhaps this request's, too."""
     replayed: bool = False
-    """Whether the answer did not come from the site just now: a cache of the crawl, such as HttpCacheMiddleware, has
-    replayed it, or a middleware has made the failure up."""
+    """Whether a cache of the crawl, such as HttpCacheMiddleware, has replayed the answer, which may be old."""
+    made_up: bool = False
+    """Whether a middleware has answered in place of the site, with a failure."""
     proxy: str = ""
     """The proxy that the request went through, without a user name and password; empty without a proxy."""
     has_another_proxy: bool = False
@@ -61,7 +62,7 @@ class Answer:
     """The time when the answer or the failure came, in seconds since the epoch."""
     seconds: float = 0.0
     """Seconds from the moment when the request was sent to `ended_at`, by the monotonic clock. If the request was
-    repeated in the same round, they count from the first one, but not from one that `proves_nothing`. If it was never
+    repeated in the same round, they count from the first one, but not from one that `timed_out_here`. If it was never
     sent, they count from the attempt."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""
@@ -85,9 +86,9 @@ class Answer:
         return not self.timed_out if self.status is None else self.status in range(500, 600)
 
     @property
-    def is_no_proof(self) -> bool:
+    def must_be_repeated(self) -> bool:
         """Whether a failure says nothing about the site now, so that the request is repeated in any case."""
-        return self.proves_nothing or self.replayed
+        return self.timed_out_here or self.replayed or self.made_up
 
     @property
     def is_of_site(self) -> bool:

@@ -95,7 +95,7 @@ class Round:
     def shared(self) -> Entry | None:
         """What other crawls may know; None if the round says nothing about the site."""
         last = self.hops[-1] if self.hops else None
-        if last is None or not last.is_of_site or any(hop.replayed for hop in self.hops):
+        if last is None or not last.is_of_site or any(hop.replayed or hop.made_up for hop in self.hops):
             return None
         return self.policy.entry if last.status is not None else without_backoff(self.policy.entry)
 
@@ -150,19 +150,19 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
     """Request the URL: at once through another proxy if one has failed, and up to `retries` times more."""
     answer = yield ask
     # A time-out that says nothing about the site is retried RETRIES_WITHOUT_PROOF times, a replay once.
-    left = RETRIES_WITHOUT_PROOF if answer.proves_nothing else 1
+    left = RETRIES_WITHOUT_PROOF if answer.timed_out_here else 1
     while answer.access is AccessResult.UNREACHABLE:
         # Another proxy helps if the proxy failed or a component dropped the request. It does not help if we dropped a
         # private answer: behind a proxy we could not check its address.
         may_pass = answer.is_of_proxy or (answer.dropped and not ask.must_be_public)
         if may_pass and answer.has_another_proxy:
             pause = 0.0
-        elif (left and answer.is_no_proof) or (retries and answer.is_worth_a_retry):
+        elif (left and answer.must_be_repeated) or (retries and answer.is_worth_a_retry):
             left, retries, pause = max(left - 1, 0), max(retries - 1, 0), RETRY_DELAY
         else:
             break
         # The time in which the process was stopped, or look-ups waited, is not time that this site took.
-        waited = 0.0 if answer.proves_nothing else answer.seconds + pause
+        waited = 0.0 if answer.timed_out_here else answer.seconds + pause
         answer = yield replace(ask, was_requested_before=True, reason=answer.reason, pause=pause)
         answer = replace(answer, seconds=waited + answer.seconds)
     return answer

@@ -335,8 +335,8 @@ def test_the_last_proxy_is_retried_as_often_as_without_a_proxy() -> None:
     assert talk.times == [0, 0, 1, *rounds_within(30.0)[1:]]
 
 
-def test_a_time_out_that_proves_nothing_is_followed_by_other_attempts() -> None:
-    late = broken(timed_out=True, proves_nothing=True)
+def test_a_time_out_that_timed_out_here_is_followed_by_other_attempts() -> None:
+    late = broken(timed_out=True, timed_out_here=True)
     assert Talk(late, rules()).times == [0, 1]
     assert Talk(late).times == [0, 1, 2, 3], "not for ever"
 
@@ -522,9 +522,9 @@ def test_the_backoff_of_a_crawler_whose_clock_is_ahead_ends() -> None:
 
 
 def test_the_time_for_which_the_process_was_stopped_is_no_wait() -> None:
-    talk = Talk(broken(timed_out=True, proves_nothing=True), status(503), rules(), took=600.0)
+    talk = Talk(broken(timed_out=True, timed_out_here=True), status(503), rules(), took=600.0)
     assert talk.times == [0, 601]
-    talk = Talk(broken(timed_out=True, proves_nothing=True), status(503), rules())
+    talk = Talk(broken(timed_out=True, timed_out_here=True), status(503), rules())
     assert (talk.times, talk.allows) == ([0, 1, 1 + FIRST], BY_RULES)
 
 

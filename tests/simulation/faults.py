@@ -107,7 +107,7 @@ async def fetch_that_never_ends(original: Original, *args: Any) -> Any:
 @fault(Fetcher, "_failure")
 def late_time_outs_are_believed(original: Original, *args: Any) -> Any:
     """A time-out that is noticed too late counts like any other."""
-    return replace(original(*args), proves_nothing=False)
+    return replace(original(*args), timed_out_here=False)
 
 
 @fault(name_lookups, "do_look_ups_wait")
