@@ -7,6 +7,7 @@ download handler is cancelled, so it closes the connection.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from traceback import walk_tb
 from typing import Any
@@ -94,7 +95,9 @@ class Fetcher:
     def _opened(self) -> None:
         self._are_wrapped = wrap_handlers(self._crawler, self._handle)
 
-    async def fetch(self, ask: Ask, trigger: Request, cookies: Cookies) -> tuple[Answer, Response | None]:
+    async def fetch(
+        self, ask: Ask, trigger: Request, cookies: Cookies, on_slow: Callable[[], object] = bool
+    ) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add
         the cookies of the response to `cookies`. Raises CancelledError if it is cancelled.
 
@@ -103,7 +106,7 @@ class Fetcher:
         """
         count, began = self._count, self._clock.monotonic()
         download = new_download(ask, trigger, self._crawler, self._settings, proxy_may_follow=self._are_wrapped)
-        request = download.request
+        request, download.on_slow = download.request, on_slow
         cookies.add_to(request)
         try:
             with self._downloads.uncounted(request):
@@ -150,7 +153,7 @@ class Fetcher:
             return await (call() if download is None else self._limited(request, download, call))
 
     def _slow(self, download: RobotsTxtDownload) -> None:
-        self.connections.has_started(download.origin)
+        download.on_slow()
         download.may_have_waited = do_look_ups_wait()
 
     async def _limited(self, request: Request, download: RobotsTxtDownload, call: Call) -> Response:

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 from scrapy import Request
@@ -49,7 +48,9 @@ FAULT = "Internal error while fetching %s"
 class Triggers:
     """The requests whose proxies a fetch may use: one request for each proxy."""
 
-    def __init__(self, first: Request) -> None:
+    def __init__(self, first: Request, on_started: Callable[[], object] = bool) -> None:
+        self.started = on_started
+        """Call this when the fetch needs no place soon: it is slow, pauses, repeats, or waits for another crawler."""
         self.current = first
         """The request through whose proxy the fetch asks now."""
         self._proxies = [first.meta.get("proxy")]
@@ -122,7 +123,7 @@ class Driver:
             while True:
                 match step:
                     case Find():
-                        result, claim = await self._find(origin, step)
+                        result, claim = await self._find(origin, step, triggers)
                     case Ask():
                         result = await self._ask(origin, step, triggers, cookies, is_awaited)
                     case Round():
@@ -130,7 +131,7 @@ class Driver:
                         claim = None
                         pause = step.pause if is_awaited() and not self._is_closing else None
                         self._report(origin, before, step, triggers.current, pause)
-                        self.connections.has_started(origin)  # it needs no place in a pause, even if it had none yet
+                        triggers.started()  # it needs no place in a pause, even if it had none yet
                         if pause is None or not await self._pause(origin, pause):
                             await self._report_rules(origin, step.policy, triggers.current)
                             return step
@@ -151,12 +152,11 @@ class Driver:
         self.in_pause.pop(origin, None)
         return not self._is_closing
 
-    async def _find(self, origin: Origin, step: Find) -> tuple[Found, LeaseClaim | None]:
+    async def _find(self, origin: Origin, step: Find, triggers: Triggers) -> tuple[Found, LeaseClaim | None]:
         """Look in the store. Return what was found, and a claim to the lease if this crawler has to fetch."""
         if self._store is None:
             return Found(step.known, is_to_fetch=True, at=self._clock.now()), None
-        has_started = partial(self.connections.has_started, origin)
-        entry, claim = await self._store.find_or_claim(origin, step.known, has_started)
+        entry, claim = await self._store.find_or_claim(origin, step.known, triggers.started)
         self._count(STORAGE_MISS if claim is not None else STORAGE_HIT)
         return Found(entry, is_to_fetch=claim is not None, at=self._clock.now()), claim
 
@@ -165,7 +165,7 @@ class Driver:
     ) -> Answer:
         """Return the answer with its meaning. A failure is an answer, too."""
         if ask.was_requested_before:
-            self.connections.has_started(origin)
+            triggers.started()
         if ask.reason:
             triggers.go_on()
             self._log.debug("Requesting robots.txt once more: %s: %s", printable(ask.url), printable(ask.reason))
@@ -174,7 +174,7 @@ class Driver:
             await self._clock.sleep(ask.pause)
         response = None
         try:
-            received, response = await self._fetcher.fetch(ask, triggers.current, cookies)
+            received, response = await self._fetcher.fetch(ask, triggers.current, cookies, triggers.started)
         except CANCELLATIONS:
             if self._is_closing and not is_awaited():
                 raise

@@ -137,12 +137,12 @@ class Connections:
         for places in (self._all, self._on_top or self._all):
             places.open_up()
 
-    def starts(self, origin: Origin) -> None:
-        """The fetch of this origin's robots.txt begins, and needs a place soon."""
+    def begin_start(self, origin: Origin) -> None:
+        """The fetch of this origin's robots.txt needs a place soon. Called by `SingleFlight`, as is `end_start`."""
         self._starting.add(origin)
 
-    def has_started(self, origin: Origin | None) -> None:
-        """The fetch needs no place soon: it is slow, has ended, pauses, repeats, or waits for another crawler."""
+    def end_start(self, origin: Origin) -> None:
+        """The fetch needs no place soon (`Triggers.started`), or has ended."""
         if origin in self._starting:
             self._starting.remove(origin)
             look_for_requests(self._crawler)

@@ -10,7 +10,7 @@ only once, and with a time limit. If a plugin is not installed, its meta keys ar
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -71,10 +71,10 @@ class RobotsTxtDownload:
     request: Request
     limit: int
     """The most octets of the body to receive (REP_BODY_LIMIT)."""
-    origin: Origin | None
-    """The origin whose robots.txt is fetched. It may redirect to another one."""
     without_proxy_of: Request | None = None
     """The request whose proxy was not copied. It is used if no middleware sets another one."""
+    on_slow: Callable[[], object] = bool
+    """Called when the download handler has had the request for a while (`places.SLOW_AFTER`)."""
     octets: int = 0
     """The octets of the body that were received so far."""
     may_have_waited: bool = False
@@ -168,7 +168,7 @@ def new_download(
     left_out = trigger if proxy_may_follow and was_sent(trigger) else None
     if left_out is None:
         copy_proxy(trigger, request)
-    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit, origin, left_out)
+    download = _DOWNLOADS[number] = RobotsTxtDownload(request, settings.body_limit, left_out)
     return download
 
 

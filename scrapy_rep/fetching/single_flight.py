@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -98,7 +99,7 @@ class SingleFlight:
     def refresh(self, origin: Origin, trigger: Request) -> None:
         """Fetch the origin's robots.txt in the background, for later requests. Does nothing if a fetch is under way."""
         if origin not in self._fetches and not self._is_closing:
-            self._begin(origin, _Fetch(Triggers(trigger)))
+            self._begin(origin, _Fetch(self._triggers(origin, trigger)))
 
     def join(self, origin: Origin, trigger: Request, *, goes_back: bool = False) -> Deferred[RobotsPolicy]:
         """A Deferred of the origin's policy. Fails only with CrawlClosingError: when the crawl begins to close if
@@ -108,13 +109,13 @@ class SingleFlight:
         waiter: Deferred[RobotsPolicy] = Deferred()
         if origin in self._fetches:
             self._fetches[origin].waiters[waiter] = goes_back
-            self.also_waits(origin, trigger)
+            self.add_trigger(origin, trigger)
         else:
-            self.connections.starts(origin)
-            self._begin(origin, _Fetch(Triggers(trigger), {waiter: goes_back}))
+            self.connections.begin_start(origin)
+            self._begin(origin, _Fetch(self._triggers(origin, trigger), {waiter: goes_back}))
         return waiter
 
-    def also_waits(self, origin: Origin, request: Request) -> None:
+    def add_trigger(self, origin: Origin, request: Request) -> None:
         """Another request waits for the fetch, if one is under way. The fetch may use the request's proxy."""
         fetch = self._fetches.get(origin)
         if fetch is not None:
@@ -145,6 +146,9 @@ class SingleFlight:
                 self._cancelled.append(fetch.task)
                 fetch.task.cancel()
 
+    def _triggers(self, origin: Origin, first: Request) -> Triggers:
+        return Triggers(first, partial(self.connections.end_start, origin))
+
     def _begin(self, origin: Origin, fetch: _Fetch) -> None:
         self._fetches[origin] = fetch
         fetch.task = deferred_from_coro(self._run(origin, fetch))
@@ -172,7 +176,7 @@ class SingleFlight:
 
     def _forget(self, origin: Origin) -> None:
         del self._fetches[origin]
-        self.connections.has_started(origin)
+        self.connections.end_start(origin)
 
     def _policy_after(self, error: BaseException, origin: Origin) -> RobotsPolicy:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory

@@ -65,7 +65,7 @@ class SharedStore:
         self._under_way: set[Deferred[None]] = set()
 
     async def find_or_claim(
-        self, origin: Origin, known: Entry | None, waits_for_another: Callable[[], None] = lambda: None
+        self, origin: Origin, known: Entry | None, waits_for_another: Callable[[], object] = bool
     ) -> tuple[Entry | None, LeaseClaim | None]:
         """The latest entry of any crawler and, if this crawler has to fetch, a claim, which the caller always gives
         back.

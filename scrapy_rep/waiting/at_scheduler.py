@@ -282,7 +282,7 @@ class SchedulerDoor:
         if self._here.add_waiting(wait):
             self._single_flight.join(wait.origin, wait.request, goes_back=True).addBoth(self._release, wait.origin)
         else:
-            self._single_flight.also_waits(wait.origin, wait.request)
+            self._single_flight.add_trigger(wait.origin, wait.request)
 
     def _release(self, result: RobotsPolicy | Failure, origin: Origin) -> None:
         """The fetch has ended: the origin's requests are ready. `result`: a policy; a Failure if the crawl closes. Then

@@ -86,13 +86,13 @@ def one_origin_at_a_time(original: Original, connections: Any) -> bool:
 
 
 @fault(Fetcher, "fetch")
-async def shared_answers(original: Original, fetcher: Any, ask: Any, trigger: Any, jar: Any) -> Any:
+async def shared_answers(original: Original, fetcher: Any, ask: Any, trigger: Any, *rest: Any) -> Any:
     """A URL that several origins redirect to is requested once for all of them, and its answer is kept."""
     kept = vars(fetcher).setdefault("kept", {})
     if urlsplit(ask.url).netloc == urlsplit(trigger.url).netloc:
-        return await original(fetcher, ask, trigger, jar)
+        return await original(fetcher, ask, trigger, *rest)
     if ask.url not in kept:
-        kept[ask.url] = asyncio.ensure_future(original(fetcher, ask, trigger, jar))
+        kept[ask.url] = asyncio.ensure_future(original(fetcher, ask, trigger, *rest))
     return await kept[ask.url]
 
 
@@ -116,7 +116,7 @@ def look_ups_are_not_noticed(original: Original) -> bool:
     return False
 
 
-@fault(SingleFlight, "also_waits")
+@fault(SingleFlight, "add_trigger")
 def one_proxy_for_all(original: Original, *args: Any) -> None:
     """A fetch knows only the proxy of the request that began it."""
 
