@@ -45,6 +45,8 @@ from scrapy_rep.stats import CACHE_HIT, CACHE_STALE, EXEMPTED
 from scrapy_rep.user_agent import ProductTokens, UserAgent
 
 HTTP = ("http://", "https://")
+EXEMPT_BY = {DONT_OBEY: EXEMPTED.format(DONT_OBEY), "REP_EXEMPT": EXEMPTED.format("setting")}
+"""What exempts requests from robots.txt -> the stat that counts them."""
 MAX_LOOK_UPS = 64  # robots.txt files that are looked up in the background at a time (`Gate.look_up`)
 # For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
 NO_REFETCH = Refetch.NOT
@@ -128,7 +130,7 @@ class Gate:
             self.decide(request, policy)
         elif applicable is NO_HOST or ROBOTS_TXT_REQUEST not in request.meta:
             if applicable is EXEMPT:
-                self._stats.inc_value(EXEMPTED.format(DONT_OBEY if request.meta.get(DONT_OBEY) else "setting"))
+                self._stats.inc_value(EXEMPT_BY[DONT_OBEY if request.meta.get(DONT_OBEY) else "REP_EXEMPT"])
             if applicable is NO_HOST or self.before_download:
                 self._act_on(self.verdict_on(request, None), request)
         return None

@@ -14,16 +14,14 @@ from collections import Counter
 from scrapy_rep.clock import duration
 from scrapy_rep.exceptions import advice, explanation
 from scrapy_rep.extensions import Extension
-from scrapy_rep.meta import DONT_OBEY
+from scrapy_rep.gate import EXEMPT_BY
 from scrapy_rep.origin_info import LastResult, OriginInfo
 from scrapy_rep.protocol import words
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.words import AccessResult, OriginKind, counted
 from scrapy_rep.settings import MAX_BODY
-from scrapy_rep.stats import EXEMPTED, RESPONSES, TRUNCATED
+from scrapy_rep.stats import RESPONSES, TRUNCATED
 
-# What exempts requests from robots.txt -> the stat that counts them.
-EXEMPT_BY = {DONT_OBEY: EXEMPTED.format(DONT_OBEY), "REP_EXEMPT": EXEMPTED.format("setting")}
 MAX_CAUSES = 5  # causes in the log line for each kind of origin
 
 

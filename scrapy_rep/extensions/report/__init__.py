@@ -15,9 +15,9 @@ from typing import Any
 from scrapy import Request, Spider
 
 from scrapy_rep.extensions import Extension
-from scrapy_rep.extensions.origins_log import EXEMPT_BY
 from scrapy_rep.extensions.output_file import output_path, partial_path
 from scrapy_rep.extensions.report.page import html_page
+from scrapy_rep.gate import EXEMPT_BY
 from scrapy_rep.meta import ROBOTS_TXT_REQUEST, USAGE_KEY
 from scrapy_rep.origin_info import LastResult, OriginInfo
 from scrapy_rep.protocol.foreign_text import shortened
