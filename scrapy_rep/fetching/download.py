@@ -220,12 +220,10 @@ class Fetcher:
             stopped: Response | None = getattr(exc, "response", None)
             if stopped is None:
                 raise
-            # This response has passed no middleware.
-            download.response = stopped
-            return decoded_response(stopped, download)
+            response = stopped
         if download.undecodable is not None:
             raise download.undecodable
-        if download.response is None:  # from a cache or another middleware
+        if download.response is None:  # from a cache, another middleware, or StopDownload
             download.response = response
             return decoded_response(response, download)
         return response
@@ -299,7 +297,7 @@ class Fetcher:
         location, malformed_location = location_of(response) if status in REDIRECT_STATUSES else (None, "")
         is_unsent = self._are_wrapped and not download.times_sent  # no download handler got the request or a copy
         is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and is_unsent
-        proxy, address = _who_answered(response, sent)
+        proxy, address = _proxy_of(sent), response.ip_address
         return ended(
             status=status,
             reason=self._made_up_by() if is_made_up else "",
@@ -312,7 +310,7 @@ class Fetcher:
             replayed=is_replayed or is_made_up,
             response_delay=request.meta.get("download_latency", 0.0),
             proxy=proxy,
-            address=address,
+            address=None if proxy or address is None else str(address),  # a proxy hides the server's address
         )
 
     def _made_up_by(self) -> str:
@@ -324,12 +322,6 @@ class Fetcher:
 
 def _proxy_of(request: Request) -> str:
     return printable(str(request.meta.get("proxy") or ""), MAX_PROXY)
-
-
-def _who_answered(response: Response, request: Request) -> tuple[str, str | None]:
-    """Return the proxy, and the server's address (None behind a proxy)."""
-    proxy, address = _proxy_of(request), response.ip_address
-    return proxy, None if proxy or address is None else str(address)
 
 
 def _what_is_wrong(response: Response, received: Response, download: RobotsTxtDownload, *, needs_body: bool) -> str:

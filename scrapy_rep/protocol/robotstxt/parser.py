@@ -147,8 +147,10 @@ class RobotsTxt:
 
     @property
     def has_rules(self) -> bool:
-        """Whether a group has a rule."""
-        return syntax.has_rule_in_group(self.octets)
+        """Whether a group has a rule that can match."""
+        text = syntax.searchable(self.octets)
+        group = syntax.USER_AGENT_LINE.search(text)
+        return group is not None and syntax.RULE_VALUE.search(text, group.end()) is not None
 
     @property
     def is_markup(self) -> bool:

@@ -193,13 +193,6 @@ def has_record(text: str) -> bool:
     return any(record.search(text) for record in (USER_AGENT_LINE, RECORDS[Directive.SITEMAP], RULE_VALUE))
 
 
-def has_rule_in_group(octets: bytes) -> bool:
-    """Whether the file has a rule that can match below a user-agent line."""
-    text = searchable(octets)
-    group = USER_AGENT_LINE.search(text)
-    return group is not None and RULE_VALUE.search(text, group.end()) is not None
-
-
 _COMMENT = re.compile("#.*")
 
 
