@@ -25,15 +25,7 @@ from scrapy_rep.deferreds import CANCELLATIONS, within
 from scrapy_rep.fetching.decoding import UndecodableBodyError, decoded_response, is_mislabelled
 from scrapy_rep.fetching.headers import caching_of, lines_of, location_of, retry_after
 from scrapy_rep.fetching.places import Connections
-from scrapy_rep.fetching.request import (
-    HAVE_TIMEOUTS,
-    Cookies,
-    RobotsTxtDownload,
-    copy_proxy,
-    download_of,
-    is_offline,
-    new_download,
-)
+from scrapy_rep.fetching.request import HAVE_TIMEOUTS, Cookies, RobotsTxtDownload, download_of, is_offline, new_download
 from scrapy_rep.log import logger_of
 from scrapy_rep.meta import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.answer import Answer
@@ -134,10 +126,8 @@ class Fetcher:
     async def _handle(self, request: Request, call: Call) -> Response:
         """Make the call of a download handler when the request has a place, if it needs one."""
         download = download_of(request)
-        if download is not None and download.without_proxy_of is not None:
-            proxy, of_environment = request.meta.get("proxy"), request.meta.get("_scheme_proxy")
-            if not proxy or of_environment:  # no middleware of the project has set one
-                copy_proxy(download.without_proxy_of, request, self._crawler)
+        if download is not None:
+            download.use_left_out_proxy(request, self._crawler)
         places = self.connections.places_for(request, is_robots_txt=download is not None)
         if places is None:
             return await call()
