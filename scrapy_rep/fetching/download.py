@@ -26,15 +26,7 @@ from scrapy_rep.deferreds import CANCELLATIONS, within
 from scrapy_rep.fetching.decoding import UndecodableBodyError, decoded_response, is_mislabelled
 from scrapy_rep.fetching.headers import caching_of, lines_of, location_of, retry_after
 from scrapy_rep.fetching.places import Connections
-from scrapy_rep.fetching.request import (
-    HAVE_TIMEOUTS,
-    Cookies,
-    RobotsTxtDownload,
-    copy_proxy,
-    download_of,
-    is_offline,
-    new_download,
-)
+from scrapy_rep.fetching.request import HAVE_TIMEOUTS, Cookies, RobotsTxtDownload, download_of, is_offline, new_download
 from scrapy_rep.log import logger_of
 from scrapy_rep.meta import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.answer import Answer
@@ -137,10 +129,8 @@ class Fetcher:
     async def _handle(self, request: Request, call: Call) -> Response:
         """Make the call of a download handler when the request has a place, if it needs one."""
         download = download_of(request)
-        if download is not None and download.without_proxy_of is not None:
-            proxy, of_environment = request.meta.get("proxy"), request.meta.get("_scheme_proxy")
-            if not proxy or of_environment:  # no middleware of the project has set one
-                copy_proxy(download.without_proxy_of, request, self._crawler)
+        if download is not None:
+            download.use_left_out_proxy(request, self._crawler)
         places = self.connections.places_for(request, is_robots_txt=download is not None)
         if places is None:
             return await call()
@@ -223,12 +213,10 @@ class Fetcher:
             stopped: Response | None = getattr(exc, "response", None)
             if stopped is None:
                 raise
-            # This response has passed no middleware.
-            download.response = stopped
-            return decoded_response(stopped, download)
+            response = stopped
         if download.undecodable is not None:
             raise download.undecodable
-        if download.response is None:  # from a cache or another middleware
+        if download.response is None:  # from a cache, another middleware, or StopDownload
             download.response = response
             return decoded_response(response, download)
         return response
@@ -302,7 +290,7 @@ class Fetcher:
         location, malformed_location = location_of(response) if status in REDIRECT_STATUSES else (None, "")
         is_unsent = self._are_wrapped and not download.times_sent  # no download handler got the request or a copy
         is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and is_unsent
-        proxy, address = _who_answered(response, sent)
+        proxy, address = _proxy_of(sent), response.ip_address
         return ended(
             status=status,
             reason=self._made_up_by() if is_made_up else "",
@@ -316,7 +304,7 @@ class Fetcher:
             made_up=is_made_up,
             response_delay=request.meta.get("download_latency", 0.0),
             proxy=proxy,
-            address=address,
+            address=None if proxy or address is None else str(address),  # a proxy hides the server's address
         )
 
     def _made_up_by(self) -> str:
@@ -328,12 +316,6 @@ class Fetcher:
 
 def _proxy_of(request: Request) -> str:
     return printable(str(request.meta.get("proxy") or ""), MAX_PROXY)
-
-
-def _who_answered(response: Response, request: Request) -> tuple[str, str | None]:
-    """Return the proxy, and the server's address (None behind a proxy)."""
-    proxy, address = _proxy_of(request), response.ip_address
-    return proxy, None if proxy or address is None else str(address)
 
 
 def _what_is_wrong(response: Response, received: Response, download: RobotsTxtDownload, *, needs_body: bool) -> str:

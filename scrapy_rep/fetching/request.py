@@ -92,6 +92,13 @@ class RobotsTxtDownload:
     response: Response | None = None
     """The response as received, not decoded: from the download handler, or from a cache. None until it is received."""
 
+    def use_left_out_proxy(self, request: Request, crawler: Crawler) -> None:
+        """Have the request, which a download handler gets now, use the proxy that was not copied before, unless a
+        middleware of the project has set another one."""
+        is_free = not request.meta.get("proxy") or request.meta.get("_scheme_proxy")
+        if self.without_proxy_of is not None and is_free:
+            copy_proxy(self.without_proxy_of, request, crawler)
+
     def is_cut(self, response: Response) -> bool:
         """Whether the limit cuts the body. `response`: as received, not decoded."""
         return len(response.body) > self.limit
@@ -142,8 +149,8 @@ def new_download(
     """Build the request, in the record of its download. `trigger`: the request that needs the robots.txt.
 
     If `trigger` was sent before, its proxy may be one that a middleware has chosen for another request. So the proxy is
-    left out, and a middleware may choose one. If none does, the proxy follows later (`Fetcher`). `proxy_may_follow` is
-    whether that is possible.
+    left out, and a middleware may choose one. If none does, the proxy follows later (`use_left_out_proxy`).
+    `proxy_may_follow` is whether that is possible.
     """
     url, number = ask.url, next(_NUMBERS)
     origin, target = Origin.of(trigger.url), Origin.of(url)

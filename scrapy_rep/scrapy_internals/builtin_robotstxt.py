@@ -7,7 +7,6 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Request, Response
 from scrapy.robotstxt import RobotParser
 from scrapy.settings import BaseSettings
@@ -45,12 +44,8 @@ class BuiltinMiddleware(RobotsTxtMiddleware):
         scheme = self._schemes.setdefault(url.netloc, url.scheme)
         parser = await self.robot_parser(request)
         status = self._statuses.get(url.netloc)
-        try:
-            self.process_request_2(parser, request)
-            allowed = True
-        except IgnoreRequest:
-            allowed = False
         user_agent = self._robotstxt_useragent or self._default_useragent
+        allowed = parser is None or parser.allowed(request.url, user_agent)
         return BuiltinAnswer(allowed, user_agent, parser, status, "" if status is None else scheme)
 
     def _parse_robots(self, response: Response, netloc: str, *request: Request) -> Any:

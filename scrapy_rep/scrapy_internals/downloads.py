@@ -104,9 +104,7 @@ def wrap_handlers(crawler: Crawler, wrap: Callable[[Request, Call], Coroutine[An
     if download is None:
         warn_missing(crawler, "DownloadHandlers.download_request_async")
     else:
-        handlers.download_request_async = lambda request, *args, **kwargs: wrap(
-            request, partial(download, request, *args, **kwargs)
-        )
+        handlers.download_request_async = lambda request: wrap(request, partial(download, request))
     return download is not None
 
 

@@ -1,19 +1,17 @@
 """Scrapy's engine: its scheduler and middlewares, what is called at a close, and a call to ask for requests.
 
 Also: whether a person waits for the end of the crawl (`scrapy fetch`, `view`, `parse`, `shell`, `check`). This uses
-names in the modules of these commands. If Scrapy changes the names, the crawl counts as ordinary.
+the names of the modules of these commands. If Scrapy changes the names, the crawl counts as ordinary.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from pydispatch.dispatcher import getReceivers
 from scrapy.crawler import Crawler
-from scrapy.settings import SETTINGS_PRIORITIES
 
 from scrapy_rep.scrapy_internals import warn_missing
 
@@ -77,13 +75,5 @@ COMMANDS = ("scrapy.commands.fetch", "scrapy.commands.parse", "scrapy.commands.c
 
 def is_one_shot(crawler: Crawler) -> bool:
     """Whether one of the commands `fetch`, `view`, `parse`, `shell` and `check` runs the crawl."""
-    return getattr(crawler.spidercls.start, "__module__", None) in COMMANDS or _is_shell(crawler)
-
-
-def _is_shell(crawler: Crawler) -> bool:
-    """Whether `scrapy shell` runs the crawl. The shell does not change the spider; its default settings reveal it."""
-    shell = sys.modules.get("scrapy.commands.shell")  # every `scrapy` command loads this module
-    names = shell.Command.default_settings if shell is not None else ()
-    priorities = [crawler.settings.getpriority(name) or 0 for name in names]
-    by_command = SETTINGS_PRIORITIES["command"]
-    return by_command in priorities and min(priorities) >= by_command
+    # `scrapy shell` prepares a crawler and its engine, but does not call `crawl`.
+    return getattr(crawler.spidercls.start, "__module__", None) in COMMANDS or not crawler.crawling

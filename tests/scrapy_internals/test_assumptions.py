@@ -395,6 +395,7 @@ async def test_the_downloader_names_the_slot_of_each_request_that_a_handler_gets
 
 
 def test_fetch_parse_check_and_shell_can_be_recognised() -> None:
-    assert "DUPEFILTER_CLASS" in shell.Command.default_settings
+    assert "crawler._apply_settings()" in getsource(shell)
+    assert ".crawl(" not in getsource(shell)
     for command in (check, fetch, parse):
         assert "spidercls.start = start" in getsource(command)

@@ -45,10 +45,7 @@ class Segments:
 
     def obeyed_token(self, product_tokens: Sequence[str]) -> str | None:
         """Return the first of these tokens that a group names; else `*`; None if there is no group of `*` either."""
-        for token in (*product_tokens, syntax.EVERYONE):
-            if token.lower() in self.tokens:
-                return token
-        return None
+        return next((token for token in (*product_tokens, syntax.EVERYONE) if token.lower() in self.tokens), None)
 
     def of(self, product_token: str | None, ends: re.Pattern[str] = syntax.RULE_LINE) -> tuple[int, ...]:
         """Return the segments that contain the token's records of one kind. There are none if the token is None.

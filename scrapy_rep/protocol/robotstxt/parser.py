@@ -84,7 +84,7 @@ class RobotsTxt:
     """Whether the body is longer than the limit."""
     from_browser: bool = False
     """Whether the body was the page that a browser makes of a text file. Then the text in this page was read."""
-    _parsed: dict[str | tuple[str, ...], _Crawler] = field(init=False, compare=False, default_factory=dict)
+    _parsed: dict[tuple[str, ...], _Crawler] = field(init=False, compare=False, default_factory=dict)
 
     @classmethod
     def parse(cls, body: bytes, limit: int = PARSING_LIMIT) -> RobotsTxt:
@@ -147,8 +147,10 @@ class RobotsTxt:
 
     @property
     def has_rules(self) -> bool:
-        """Whether a group has a rule."""
-        return syntax.has_rule_in_group(self.octets)
+        """Whether a group has a rule that can match."""
+        text = syntax.searchable(self.octets)
+        group = syntax.USER_AGENT_LINE.search(text)
+        return group is not None and syntax.RULE_VALUE.search(text, group.end()) is not None
 
     @property
     def is_markup(self) -> bool:
@@ -217,11 +219,10 @@ class RobotsTxt:
         return f"RobotsTxt({counted(len(groups), 'group')}, {counted(rules, 'rule')}{truncated})"
 
     def _crawler(self, product_token: str | Sequence[str]) -> _Crawler:
-        key = product_token if isinstance(product_token, str) else tuple(product_token)
-        return self._parsed.get(key) or self._prepare(key)
+        tokens = (product_token,) if isinstance(product_token, str) else tuple(product_token)
+        return self._parsed.get(tokens) or self._prepare(tokens)
 
-    def _prepare(self, key: str | tuple[str, ...]) -> _Crawler:
-        tokens = (key,) if isinstance(key, str) else key
+    def _prepare(self, tokens: tuple[str, ...]) -> _Crawler:
         for token in tokens:
             if not syntax.is_product_token(token):
                 raise ValueError(
@@ -236,7 +237,7 @@ class RobotsTxt:
         size = sum(rules.size for rules in parsed.values())
         if len(self._parsed) >= MAX_PARSED or size > MAX_PARSED_COPIES * len(self.octets):
             self._parsed.clear()
-        self._parsed[key] = crawler = _Crawler(obeyed, rules)
+        self._parsed[tokens] = crawler = _Crawler(obeyed, rules)
         return crawler
 
 

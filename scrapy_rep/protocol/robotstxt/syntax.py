@@ -21,8 +21,6 @@ WHITE_SPACE = " \t"  # WS in 2.2
 _IN_UNICODE = (0x1680, *range(0x2000, 0x200C), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF)
 _SKIPPED = "".join(map(chr, (*range(0x21), *range(0x7F, 0xA1), *_IN_UNICODE)))
 _USUAL = bytes([*b"\t\r", *range(0x20, 0x7F)])
-_CR = re.compile(rb"\r(?!\n)")  # without LF
-_PRODUCT_TOKEN = re.compile(IDENTIFIER)
 # What a browser makes of a text file: a page with nothing but a `<pre>`. Chromium also adds an empty `<div>`.
 _MAX_END = 200  # octets from the `</pre>` to the end of such a page
 _BROWSER_PAGE = re.compile(
@@ -36,7 +34,7 @@ _UTF_16 = (("utf-16-le", codecs.BOM_UTF16_LE, 1), ("utf-16-be", codecs.BOM_UTF16
 
 def is_product_token(text: str) -> bool:
     """Whether the text is exactly one product token, or `*`."""
-    return text == EVERYONE or _PRODUCT_TOKEN.fullmatch(text) is not None
+    return bool(text) and TOKEN.fullmatch(text) is not None
 
 
 def readable(body: bytes, limit: int) -> bytes:
@@ -53,9 +51,7 @@ def readable(body: bytes, limit: int) -> bytes:
     if not is_usual and (text := _from_utf_16(octets)) is not None:
         octets = text.encode("utf-8", "replace")
     if b"\r" in octets:
-        # A CR without LF is rare, and it is twice as fast to remove CR as to replace CRLF.
-        octets = octets.replace(b"\r\n", b"\n") if _CR.search(octets) else octets.replace(b"\r", b"")
-        octets = octets.replace(b"\r", b"\n")
+        octets = octets.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if len(body) > limit:
         # The octet after the limit shows whether the last line is whole.
         octets = octets[: octets.rfind(b"\n") + 1]
@@ -191,13 +187,6 @@ def has_record(text: str) -> bool:
     """Whether the text has a user-agent line, a sitemap, or a rule that can match. An LF has to stand before each line,
     as in the text of `searchable`."""
     return any(record.search(text) for record in (USER_AGENT_LINE, RECORDS[Directive.SITEMAP], RULE_VALUE))
-
-
-def has_rule_in_group(octets: bytes) -> bool:
-    """Whether the file has a rule that can match below a user-agent line."""
-    text = searchable(octets)
-    group = USER_AGENT_LINE.search(text)
-    return group is not None and RULE_VALUE.search(text, group.end()) is not None
 
 
 _COMMENT = re.compile("#.*")
