@@ -99,8 +99,12 @@ def another_parser(crawler: Crawler, log: Logger) -> None:
 
 
 def attributes_without_effect(crawler: Crawler, log: Logger) -> None:
+    own, kinds = vars(crawler.spider), type(crawler.spider).__mro__
+    values = {**{name: value for kind in kinds for name, value in vars(kind).items()}, **own}
+    attributes = [name for name, value in values.items() if not (callable(value) or isinstance(value, property))]
     # Scrapy reads only the `custom_settings` of the class.
-    for name in (*dir(crawler.spider), *(vars(crawler.spider).get("custom_settings") or ())):
+    late = own["custom_settings"] if isinstance(own.get("custom_settings"), Mapping) else {}
+    for name in (*attributes, *(name for name, value in late.items() if crawler.settings.get(name) != value)):
         if name != TOKENS_KEY and (meant := ATTRIBUTES.get(str(name).lower())):
             log.warning("The spider's %s has no effect; set %s in its class's custom_settings, or with -s", name, meant)
 

@@ -95,7 +95,8 @@ class RobotsTxtDownload:
     def use_left_out_proxy(self, request: Request, crawler: Crawler) -> None:
         """Have the request, which a download handler gets now, use the proxy that was not copied before, unless a
         middleware of the project has set another one."""
-        is_free = not request.meta.get("proxy") or request.meta.get("_scheme_proxy")
+        # A middleware may have chosen None, which means no proxy.
+        is_free = "proxy" not in request.meta or request.meta.get("_scheme_proxy")
         if self.without_proxy_of is not None and is_free:
             copy_proxy(self.without_proxy_of, request, crawler)
 

@@ -19,7 +19,7 @@ LAST = 10**6  # a number of downloads that no site reaches: it sorts a site behi
 HELD = 2 * LAST  # sorts a site behind those, too; its requests stay in the queue
 # How many sites are looked at for one request: sites that the downloader knows, of which there may be thousands, or
 # sites of the queue, which may all be at the door.
-LOOKS = 100
+LOOKS = 1_000
 # A site with a longer queue lets other sites take turns. It may cost one more request for robots.txt in as many pages.
 PAGES = 100
 
@@ -28,8 +28,8 @@ class QueuedSites(OrderedDict[str, Any]):
     """The sites of a queue, in the order of their turns, and their requests.
 
     If there are more than `most` sites, this many take turns (`window`), so that the memory for robots.txt files has
-    room for all of them. A site leaves the window, and goes to the end of all sites, after PAGES requests, or if at its
-    turn it has no requests in the queue, or they would only wait (`is_away`).
+    room for all of them. A site leaves the window, and goes to the end of all sites, after PAGES requests (if there are
+    more than `most` sites), or if at its turn it has no requests in the queue, or they would only wait (`is_away`).
     """
 
     def __init__(self, sites: dict[str, Any]) -> None:
@@ -48,7 +48,7 @@ class QueuedSites(OrderedDict[str, Any]):
             number = window.pop(site, 0)
             if site in self:
                 self.move_to_end(site)
-                if number < PAGES and not is_away(site):
+                if (number < PAGES or len(self) <= most) and not is_away(site):
                     window[site] = number
                 yield site
 

@@ -568,3 +568,20 @@ async def test_a_body_that_no_download_handler_gave_is_decoded_too(web: Web, com
     settings = {"DOWNLOADER_MIDDLEWARES": {RepliesFromElsewhere: 900}, "COMPRESSION_ENABLED": compression}
     _, access = await outcome(site, settings=settings)
     assert access is AccessResult.SUCCESS
+
+
+class GoesDirectly:
+    """A downloader middleware that chooses no proxy for each robots.txt."""
+
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("/robots.txt"):
+            request.meta["proxy"] = None
+
+
+@ensureDeferred
+async def test_a_middleware_may_choose_no_proxy(web: Web) -> None:
+    site, proxy = web.robots(RULES), web.site({"*": answer("page")})
+    page = Request(site.url("/"), meta={"proxy": proxy.origin.replace("//", "//bob:s3cr3t@"), "retry_times": 1})
+    result = await crawl(page, settings={"DOWNLOADER_MIDDLEWARES": {GoesDirectly: 200}})
+    assert (len(result.pages), site.targets, proxy.targets) == (1, ["/robots.txt"], [site.url("/")])
+    assert "Proxy-Authorization" not in site.requests[0]["headers"]

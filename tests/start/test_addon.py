@@ -681,6 +681,30 @@ async def test_a_warning_says_that_an_attribute_of_the_spider_has_no_effect(
 
 
 @ensureDeferred
+async def test_no_warning_about_what_has_an_effect_or_is_no_setting(web: Web) -> None:
+    class Own(CrawlSpider):
+        custom_settings = {"ROBOTSTXT_OBEY": True}
+
+        def __init__(self, *args: Any, **attributes: Any) -> None:
+            super().__init__(*args, **attributes)
+            self.custom_settings = {**(type(self).custom_settings or {}), "ROBOTSTXT_OBEY": True}
+
+        @property
+        def robotstxt_obey(self) -> bool:
+            return self.settings.getbool("ROBOTSTXT_OBEY")
+
+        def ignore_robots(self) -> None: ...
+
+    class Odd(CrawlSpider):
+        def __init__(self, *args: Any, **attributes: Any) -> None:
+            super().__init__(*args, **attributes)
+            self.custom_settings = 5  # type: ignore[assignment]
+
+    for spider in (Own, Odd):
+        assert (await crawl(web.robots(NOTHING).url("/"), spider=spider)).messages() == []
+
+
+@ensureDeferred
 async def test_a_warning_says_that_custom_settings_of_the_object_have_no_effect(web: Web) -> None:
     class Own(CrawlSpider):
         def __init__(self, *args: Any, **attributes: Any) -> None:

@@ -73,7 +73,7 @@ def test_few_sites_are_looked_at_for_a_request(is_away: Callable[[str], bool], m
     """Of 100,000 sites: all are at the door, or all that take turns are busy."""
     sites = queued(100_000, pages=1)
     for _ in range(5):
-        assert len(list(islice(sites.in_turns(MOST, is_away), 1_000))) <= most_looks
+        assert len(list(islice(sites.in_turns(MOST, is_away), 10_000))) <= most_looks
     assert len(sites) == 100_000
     assert len(sites.window) <= MOST
 
@@ -85,3 +85,16 @@ def test_a_healthy_site_is_found_among_many_that_would_only_wait() -> None:
     looks = [last in sites.in_turns(MOST, lambda site: site != last) for _ in range(PAGES)]
     assert looks.index(True) < 10
     assert all(looks[looks.index(True) :])
+
+
+def test_below_the_limit_a_site_with_many_requests_keeps_its_turns() -> None:
+    """So it is found at once, although all others would only wait."""
+    sites = queued(10 * LOOKS, pages=3 * PAGES)
+    healthy = f"site{10 * LOOKS - 1}"
+    most, found = 20 * LOOKS, []
+    for _ in range(3 * PAGES):
+        found.append(healthy in sites.in_turns(most, lambda site: site != healthy))
+        if healthy in sites.window:
+            sites.window[healthy] += 1
+    assert found.index(True) < 10
+    assert all(found[found.index(True) :])
