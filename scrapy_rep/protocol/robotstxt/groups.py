@@ -56,12 +56,11 @@ class Segments:
         last, end = len(self.tokens) - 1, -1
         own_segments = []
         for start in [at for at, token in enumerate(self.tokens) if token == key]:
-            if start <= end:
-                continue
-            end = start
-            while end < last and not ends.search(self.texts[end]):
-                end += 1
-            own_segments.append(end)
+            if start > end:
+                end = start
+                while end < last and not ends.search(self.texts[end]):
+                    end += 1
+                own_segments.append(end)
         return tuple(own_segments)
 
     def joined(self, own_segments: Sequence[int]) -> str:
