@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
@@ -43,7 +40,14 @@ class Addon:
         settings.set("ROBOTSTXT_OBEY", True, priority="addon")
         listed, self._priority = settings.getdict(MIDDLEWARES), settings.getpriority(MIDDLEWARES) or 0
         self._orders = {CLASSES.get(name, name): order for name, order in listed.items()}
-        settings.set(MIDDLEWARES, _with_ours(listed, self._orders), self._priority)
+        order = self._orders.get(RobotsTxtMiddleware)
+        # RepMiddleware comes first in the dict, because Scrapy's sort is stable. So it gets requests before the
+        # project's own middlewares of the same order, like Scrapy's robots.txt middleware.
+        ours = {} if RepMiddleware in self._orders else {RepMiddleware: ROBOTSTXT_ORDER if order is None else order}
+        others = {name: order for name, order in listed.items() if CLASSES.get(name, name) is not RobotsTxtMiddleware}
+        # A path, because before Scrapy 2.15, a class does not override the path in Scrapy's default list.
+        scrapys = {global_object_name(RobotsTxtMiddleware): None}
+        settings.set(MIDDLEWARES, ours | others | scrapys, self._priority)
         # In such a crawl, a person waits for one page.
         if is_one_shot(self._crawler):
             settings.set("REP_UNREACHABLE_WAIT", 0, priority="addon")
@@ -65,18 +69,3 @@ class Addon:
                 " entry",
                 *(names.get(self._priority, self._priority), off, obeys),
             )
-
-
-def _with_ours(listed: Mapping[Any, Any], orders: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return DOWNLOADER_MIDDLEWARES with RepMiddleware where Scrapy's own robots.txt middleware stands. `orders`: as
-    `listed`, with classes for COMPARED."""
-    order = orders.get(RobotsTxtMiddleware)
-    # RepMiddleware comes first in the dict, because Scrapy's sort is stable. So it gets requests before the project's
-    # own middlewares of the same order, like Scrapy's robots.txt middleware.
-    ours = {} if RepMiddleware in orders else {RepMiddleware: ROBOTSTXT_ORDER if order is None else order}
-    return {
-        **ours,
-        **{name: order for name, order in listed.items() if CLASSES.get(name, name) is not RobotsTxtMiddleware},
-        # A path, because before Scrapy 2.15, a class does not override the path in Scrapy's default list.
-        global_object_name(RobotsTxtMiddleware): None,
-    }

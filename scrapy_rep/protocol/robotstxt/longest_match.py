@@ -19,8 +19,6 @@ from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_
 _FIXED_MEMORY = 600
 _MEMORY_OF_RULE = 60
 
-_WHITE_SPACE = WHITE_SPACE.encode()
-
 
 class EffectiveRules:
     """The rules of all groups that name a crawler, combined (2.2.1). The first of these rules has the place 0."""
@@ -80,7 +78,7 @@ class EffectiveRules:
         numbers, starts_of_values = self._in_file
         start = starts_of_values[place]
         end = octets.find(b"\n", start)
-        value = octets[start : None if end < 0 else end].partition(b"#")[0].rstrip(_WHITE_SPACE)
+        value = octets[start : None if end < 0 else end].partition(b"#")[0].rstrip(WHITE_SPACE.encode())
         return Rule(numbers[place] + 1, self._which_allow()[place] > 0, value)
 
     def _deciding(self, url: str) -> int | None:

@@ -121,8 +121,7 @@ def spellings(url: str) -> tuple[str, ...]:
     of unreserved characters are decoded, and octets that a URI must not contain are encoded (2.2.2). An empty path
     becomes `/` (RFC 9110 4.2.3). Raises ValueError if a path does not begin with `/`, as in `mailto:a@b.example`.
     """
-    plain = _PLAIN_TARGET.fullmatch(url)
-    if plain:  # most URLs match
+    if plain := _PLAIN_TARGET.fullmatch(url):  # most URLs match
         return (plain[1],)
     before, target = _TARGET.match(url).groups()  # type: ignore[union-attr]  # it matches anything
     if not target.startswith("/"):
