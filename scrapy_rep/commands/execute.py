@@ -57,9 +57,7 @@ def prepare(settings: Settings, opts: Namespace) -> None:
             raise UsageError(f"--agent {agent!r} is not a product token; {cure}", print_help=False)
     # Hide the CRITICAL line about a wrong setting, because the command prints the same error.
     logger.addFilter(lambda record: record.levelno < logging.CRITICAL)
-    for name, value in COMMAND_SETTINGS.items():
-        if (settings.getpriority(name) or 0) < SETTINGS_PRIORITIES["cmdline"]:  # else the user has set it with `-s`
-            settings.set(name, value, priority="cmdline")
+    settings.setdict(COMMAND_SETTINGS, SETTINGS_PRIORITIES["cmdline"] - 1)  # what the user sets with `-s` stays
     if not inside_project():
         settings.set("ADDONS", WITH_ADDON, priority="default")
     if opts.agent:
@@ -82,7 +80,8 @@ def execute(given: list[str], opts: Namespace, settings: Settings, process: Any)
     profile = CrawlerProfile((), rep, purposes, _not_obeyed(crawler.settings, is_dry_run=rep.dry_run))
     if opts.file is not None:
         spider = crawler.spidercls.from_crawler(crawler, **arguments)
-        profile = replace(profile, tokens=UserAgent(crawler.settings, spider).product_tokens)
+        file_name = "standard input" if opts.file == "-" else opts.file
+        profile = replace(profile, tokens=UserAgent(crawler.settings, spider).product_tokens, file_name=file_name)
         find = _finder(opts.file, profile, crawler.settings if opts.compare else None)
         for urls in lists:
             for url in urls:
@@ -130,7 +129,6 @@ def _finder(file: str, profile: CrawlerProfile, compared_by: BaseSettings | None
     of Scrapy's own parser."""
     with opened("--file", file) as stream:
         body = decoded(stream.read(), b"", MAX_BODY if compared_by is not None else profile.settings.body_limit)
-    profile = replace(profile, file_name="standard input" if file == "-" else file)
     builtin = BuiltinParser(compared_by, body) if compared_by is not None else None
     policy = policy_of_file(body, profile.settings.body_limit)
 

@@ -1,23 +1,21 @@
 """Warnings about mistakes: settings that conflict or have no effect, misspelt names, a User-Agent that is changed.
 
-When the spider opens, `RepMiddleware` calls the functions in CHECKS, and the add-on calls `warn_of_none`. `InRequests`
-looks at requests, because only a request shows some mistakes.
+When the spider opens, `RepMiddleware` calls the functions in CHECKS. `InRequests` looks at requests, because only a
+request shows some mistakes. The add-on itself warns of entries in DOWNLOADER_MIDDLEWARES that switch a middleware off.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from itertools import takewhile
-from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.http import Response
-from scrapy.settings import SETTINGS_PRIORITIES, default_settings
+from scrapy.settings import default_settings
 from scrapy.utils.python import global_object_name
 
 from scrapy_rep.extensions import Extension
@@ -27,7 +25,7 @@ from scrapy_rep.meta import DONT_OBEY, LICENSES_KEY, ROBOTS_TXT_REQUEST, TOKENS_
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.scrapy_internals.downloads import PACE_META
 from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
-from scrapy_rep.settings import SETTINGS, is_obeying, nearest
+from scrapy_rep.settings import SETTINGS, nearest
 from scrapy_rep.signals import request_forbidden
 
 IN_ITS_PLACE = "RepMiddleware belongs in its place (order 100), where ADDONS = {'scrapy_rep.Addon': 500} puts it"
@@ -123,24 +121,6 @@ def name_earlier_middlewares(crawler: Crawler, ours: object) -> None:
             " RepMiddleware. To let these middlewares act first, set REP_WAITING_MAX = 0, or use the signal"
             " request_scheduled",
             ", ".join(type(m).__qualname__ for m in acting),
-        )
-
-
-def warn_of_none(crawler: Crawler, orders: Mapping[Any, Any], priority: int, ours: type) -> None:
-    """Log a WARNING if DOWNLOADER_MIDDLEWARES switches off Scrapy's middleware, which is off anyway, or ours.
-
-    `orders` and `priority`: what the setting was before the add-on changed it. `ours`: the class RepMiddleware.
-    """
-    has, off = crawler.get_downloader_middleware, ""
-    if not has(ours):
-        off, obeys = "RepMiddleware", "does not obey"
-    elif orders.get(RobotsTxtMiddleware, ours) is None and ours not in orders and not has(RobotsTxtMiddleware):
-        off, obeys = "RobotsTxtMiddleware", "obeys"
-    if off and is_obeying(crawler.settings):
-        logger_of(crawler).warning(
-            "DOWNLOADER_MIDDLEWARES (in the %s settings) switches %s off, but ROBOTSTXT_OBEY is True: scrapy-rep %s"
-            " robots.txt. To crawl without robots.txt, set ROBOTSTXT_OBEY = False there. Otherwise remove the entry",
-            *({number: name for name, number in SETTINGS_PRIORITIES.items()}.get(priority, priority), off, obeys),
         )
 
 

@@ -106,9 +106,8 @@ class RobotsTxtDownload:
 
     def is_stopped(self, response: Response) -> bool:
         """Whether another component has stopped the download too early. `response`: as received, not decoded."""
-        if "download_stopped" not in response.flags or self.is_cut(response):
-            return False
-        return content_length(response) != len(response.body)
+        is_long_enough = self.is_cut(response) or content_length(response) == len(response.body)
+        return "download_stopped" in response.flags and not is_long_enough
 
     def is_short(self, response: Response) -> bool:
         """Whether the body has fewer octets than its Content-Length. `response`: as received, not decoded.

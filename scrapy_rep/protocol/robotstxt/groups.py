@@ -27,9 +27,6 @@ from scrapy_rep.protocol.robotstxt import syntax
 from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.protocol.robotstxt.syntax import Directive
 
-# This text joins segments. It turns the rest of a user-agent line into a comment.
-_COMMENT_LINE = "\n#"
-
 
 class Segments:
     """The segments of a file."""
@@ -56,17 +53,17 @@ class Segments:
         last, end = len(self.tokens) - 1, -1
         own_segments = []
         for start in [at for at, token in enumerate(self.tokens) if token == key]:
-            if start <= end:
-                continue
-            end = start
-            while end < last and not ends.search(self.texts[end]):
-                end += 1
-            own_segments.append(end)
+            if start > end:
+                end = start
+                while end < last and not ends.search(self.texts[end]):
+                    end += 1
+                own_segments.append(end)
         return tuple(own_segments)
 
     def joined(self, own_segments: Sequence[int]) -> str:
         """Return the lines of these segments as one text."""
-        return _COMMENT_LINE.join([self.texts[at] for at in own_segments])
+        # A `#` makes a comment of what is left of each user-agent line.
+        return "\n#".join([self.texts[at] for at in own_segments])
 
 
 def starts_of_segments(text: str) -> list[int]:
@@ -80,8 +77,6 @@ def starts_of_segments(text: str) -> list[int]:
 _RECORD = re.compile("|".join(expression.pattern for expression in syntax.RECORDS.values()), re.ASCII)
 _DIRECTIVES = tuple(syntax.RECORDS)
 _RULE_KEYS = {Directive.ALLOW.key, Directive.DISALLOW.key}
-# `usage.statements` reads these.
-_READ_ELSEWHERE = {Directive.CONTENT_USAGE.key, Directive.CONTENT_SIGNAL.key}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +159,8 @@ def read_ignored(octets: bytes) -> Iterator[tuple[int, str]]:
     for line in read_lines(octets):
         if isinstance(line, int):
             yield line, "no colon"
-        elif line.key in _READ_ELSEWHERE:
-            continue
+        elif line.key in {Directive.CONTENT_USAGE.key, Directive.CONTENT_SIGNAL.key}:
+            continue  # `usage.statements` reads them
         elif line.key not in VALUE_FAULTS:
             yield line.line, "unknown key"
         elif line.group is None and line.key not in {Directive.SITEMAP.key, Directive.LICENSE.key}:

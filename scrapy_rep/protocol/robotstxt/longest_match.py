@@ -7,31 +7,17 @@ index of the patterns is built.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, repeat
 
 from scrapy_rep.protocol.robotstxt.groups import Segments, starts_of_segments
-from scrapy_rep.protocol.robotstxt.patterns import (
-    ROBOTS_PATH,
-    affordable,
-    longest_affordable,
-    matches,
-    matching_places,
-    patterns,
-    spellings,
-)
+from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, MatchIndex, matching_places, patterns, spellings
 from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_SPACE, searchable, values_of
 
 # Bytes of memory, measured by tests/protocol/test_costs.py.
 _FIXED_MEMORY = 600
 _MEMORY_OF_RULE = 60
-
-_WHITE_SPACE = WHITE_SPACE.encode()
-
-NO_RANK = 2**63  # more than any rank
-BEGINNING = 4  # octets at the beginning of a distinctive text; they are searched for first
 
 
 class EffectiveRules:
@@ -92,7 +78,7 @@ class EffectiveRules:
         numbers, starts_of_values = self._in_file
         start = starts_of_values[place]
         end = octets.find(b"\n", start)
-        value = octets[start : None if end < 0 else end].partition(b"#")[0].rstrip(_WHITE_SPACE)
+        value = octets[start : None if end < 0 else end].partition(b"#")[0].rstrip(WHITE_SPACE.encode())
         return Rule(numbers[place] + 1, self._which_allow()[place] > 0, value)
 
     def _deciding(self, url: str) -> int | None:
@@ -112,7 +98,7 @@ class EffectiveRules:
         rank = self._index.first_match(compared[0])
         if len(compared) > 1:
             rank = min(rank, self._index.first_match(compared[1]))
-        return self._order[rank] if rank != NO_RANK else None
+        return self._order[rank] if rank != MatchIndex.NO_RANK else None
 
     def _by_precedence(self, found: Iterable[int]) -> list[int]:
         """Return the places in the order in which their rules decide (2.2.2).
@@ -129,82 +115,3 @@ class EffectiveRules:
             self._allow = bytes(map(bool, RULE_ALLOWS.findall(self._lines)))
             self._lines = ""
         return self._allow
-
-
-class MatchIndex:
-    """An index of patterns that are ranked by precedence: the first pattern that matches a URL decides.
-
-    Most patterns are prefixes. `/a*` is the prefix `/a`. `/a$` is a prefix, too, because `$` is added to URLs, which
-    have no other `$`. The prefixes are sorted, and each links to the longest other prefix that it begins with: `/a/b`
-    links to `/a`. A pattern with a `*` before its end is usually compared only with URLs that contain its
-    distinctive text.
-    """
-
-    __slots__ = ("_by_beginning", "_first", "_longest", "_prefixes", "_shorter", "_starred", "memory")
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        prefixes: dict[str, int] = {}
-        self._starred: dict[str, int] = {}
-        for rank, pattern in enumerate(patterns):
-            prefix = pattern.rstrip("*$") if pattern.endswith(("*", "*$")) else pattern
-            if "*" in prefix:
-                self._starred.setdefault(pattern, rank)
-            else:
-                prefixes.setdefault(prefix, rank)
-        self._prefixes = sorted(prefixes)
-        self._shorter: list[int] = []
-        # For each prefix, the best (smallest) rank of the patterns that match every URL with this prefix: its own
-        # pattern, and the patterns of shorter prefixes, such as `/a` of `/a/b`. A shorter prefix may have the longer
-        # pattern: `/a*****` has the prefix `/a`.
-        self._first: list[int] = []
-        for number, prefix in enumerate(self._prefixes):
-            shorter = number - 1
-            while shorter >= 0 and not prefix.startswith(self._prefixes[shorter]):
-                shorter = self._shorter[shorter]
-            self._shorter.append(shorter)
-            self._first.append(min(prefixes[prefix], self._first[shorter]) if shorter >= 0 else prefixes[prefix])
-        self._longest = longest_affordable(self._starred)
-        # Each pattern and its distinctive text, by the beginning of the text: `/*?size=1` is under `?siz`.
-        by_beginning: dict[str, list[tuple[str, str]]] = {}
-        for pattern in self._starred:
-            text = _distinctive_text(pattern)
-            by_beginning.setdefault(text[:BEGINNING], []).append((text, pattern))
-        self._by_beginning = list(by_beginning.items())
-        self.memory = 45 * len(prefixes) + 310 * len(self._starred)
-        """The approximate bytes of memory without the patterns (measured: tests/protocol/test_costs.py)."""
-
-    def first_match(self, spelling: str) -> int:
-        """Return the rank of the first pattern that matches this spelling; NO_RANK if none does. Raises
-        TooCostlyError."""
-        with_end = f"{spelling}$"
-        # Begin with the last prefix in the index that is sorted before the spelling. Follow its links to a prefix that
-        # the spelling begins with. The first such prefix is the longest.
-        number = bisect_right(self._prefixes, with_end) - 1
-        while number >= 0 and not with_end.startswith(self._prefixes[number]):
-            number = self._shorter[number]
-        first = self._first[number] if number >= 0 else NO_RANK
-        if len(spelling) > self._longest:
-            candidates = affordable(spelling, self._starred)
-        else:
-            candidates = [
-                pattern
-                for beginning, patterns in self._by_beginning
-                if beginning in with_end
-                for text, pattern in patterns
-                if text in with_end
-            ]
-        for pattern in candidates:
-            rank = self._starred[pattern]
-            if rank < first and matches(pattern, spelling):
-                first = rank
-        return first
-
-
-def _distinctive_text(pattern: str) -> str:
-    """Return a text that every URL must contain to match the pattern.
-
-    It is the text after the last `*`, because many patterns differ only there: `/*?color=` and `/*?size=`. If that text
-    is short, the longest text of the pattern is returned.
-    """
-    last = pattern.rstrip("*").rpartition("*")[2]
-    return last if len(last) >= BEGINNING else max(pattern.split("*"), key=len)

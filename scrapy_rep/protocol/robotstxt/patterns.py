@@ -1,4 +1,4 @@
-"""URLs and patterns, normalised; matching one pattern, with `*` and `$`, and what this may cost (RFC 9309 2.2.3).
+"""URLs and patterns, normalised; matching one pattern or many, and what this may cost (RFC 9309 2.2.3).
 
 A pattern is the normalised value of a rule. A `*` anywhere and a `$` at the end are special; all else is literal.
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 
 from scrapy_rep.protocol.foreign_text import shortened
@@ -120,8 +121,7 @@ def spellings(url: str) -> tuple[str, ...]:
     of unreserved characters are decoded, and octets that a URI must not contain are encoded (2.2.2). An empty path
     becomes `/` (RFC 9110 4.2.3). Raises ValueError if a path does not begin with `/`, as in `mailto:a@b.example`.
     """
-    plain = _PLAIN_TARGET.fullmatch(url)
-    if plain:  # most URLs match
+    if plain := _PLAIN_TARGET.fullmatch(url):  # most URLs match
         return (plain[1],)
     before, target = _TARGET.match(url).groups()  # type: ignore[union-attr]  # it matches anything
     if not target.startswith("/"):
@@ -193,6 +193,89 @@ def matching_places(patterns: Sequence[str], spellings: Sequence[str]) -> list[i
             if pattern.rstrip("*").rpartition("*")[2] in with_end and matches(pattern, spelling):
                 matching.add(pattern)
     return [place for place, pattern in enumerate(patterns) if pattern in matching] if matching else []
+
+
+BEGINNING = 4  # octets at the beginning of a distinctive text; they are searched for first
+
+
+class MatchIndex:
+    """An index of patterns that are ranked by precedence: the first pattern that matches a URL decides.
+
+    Most patterns are prefixes. `/a*` is the prefix `/a`. `/a$` is a prefix, too, because `$` is added to URLs, which
+    have no other `$`. The prefixes are sorted, and each links to the longest other prefix that it begins with: `/a/b`
+    links to `/a`. A pattern with a `*` before its end is usually compared only with URLs that contain its
+    distinctive text.
+    """
+
+    NO_RANK = 2**63  # more than any rank
+    __slots__ = ("_by_beginning", "_first", "_longest", "_prefixes", "_shorter", "_starred", "memory")
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        prefixes: dict[str, int] = {}
+        self._starred: dict[str, int] = {}
+        for rank, pattern in enumerate(patterns):
+            prefix = pattern.rstrip("*$") if pattern.endswith(("*", "*$")) else pattern
+            if "*" in prefix:
+                self._starred.setdefault(pattern, rank)
+            else:
+                prefixes.setdefault(prefix, rank)
+        self._prefixes = sorted(prefixes)
+        self._shorter: list[int] = []
+        # For each prefix, the best (smallest) rank of the patterns that match every URL with this prefix: its own
+        # pattern, and the patterns of shorter prefixes, such as `/a` of `/a/b`. A shorter prefix may have the longer
+        # pattern: `/a*****` has the prefix `/a`.
+        self._first: list[int] = []
+        for number, prefix in enumerate(self._prefixes):
+            shorter = number - 1
+            while shorter >= 0 and not prefix.startswith(self._prefixes[shorter]):
+                shorter = self._shorter[shorter]
+            self._shorter.append(shorter)
+            self._first.append(min(prefixes[prefix], self._first[shorter]) if shorter >= 0 else prefixes[prefix])
+        self._longest = longest_affordable(self._starred)
+        # Each pattern and its distinctive text, by the beginning of the text: `/*?size=1` is under `?siz`.
+        by_beginning: dict[str, list[tuple[str, str]]] = {}
+        for pattern in self._starred:
+            text = _distinctive_text(pattern)
+            by_beginning.setdefault(text[:BEGINNING], []).append((text, pattern))
+        self._by_beginning = list(by_beginning.items())
+        self.memory = 45 * len(prefixes) + 310 * len(self._starred)
+        """The approximate bytes of memory without the patterns (measured: tests/protocol/test_costs.py)."""
+
+    def first_match(self, spelling: str) -> int:
+        """Return the rank of the first pattern that matches this spelling; NO_RANK if none does. Raises
+        TooCostlyError."""
+        with_end = f"{spelling}$"
+        # Begin with the last prefix in the index that is sorted before the spelling. Follow its links to a prefix that
+        # the spelling begins with. The first such prefix is the longest.
+        number = bisect_right(self._prefixes, with_end) - 1
+        while number >= 0 and not with_end.startswith(self._prefixes[number]):
+            number = self._shorter[number]
+        first = self._first[number] if number >= 0 else self.NO_RANK
+        if len(spelling) > self._longest:
+            candidates = affordable(spelling, self._starred)
+        else:
+            candidates = [
+                pattern
+                for beginning, patterns in self._by_beginning
+                if beginning in with_end
+                for text, pattern in patterns
+                if text in with_end
+            ]
+        for pattern in candidates:
+            rank = self._starred[pattern]
+            if rank < first and matches(pattern, spelling):
+                first = rank
+        return first
+
+
+def _distinctive_text(pattern: str) -> str:
+    """Return a text that every URL must contain to match the pattern.
+
+    It is the text after the last `*`, because many patterns differ only there: `/*?color=` and `/*?size=`. If that text
+    is short, the longest text of the pattern is returned.
+    """
+    last = pattern.rstrip("*").rpartition("*")[2]
+    return last if len(last) >= BEGINNING else max(pattern.split("*"), key=len)
 
 
 def is_robots_txt(url: str) -> bool:

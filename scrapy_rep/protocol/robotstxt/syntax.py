@@ -145,11 +145,8 @@ _ONE_WORD = rf"{_WS}(?={_ANY_WS}[^\n#:{WHITE_SPACE}][^\n#{WHITE_SPACE}]*{_ANY_WS
 def key_of(*directives: Directive) -> str:
     """Return the expression for a key and its colon."""
     spellings = [re.escape(spelling) for directive in directives for spelling in directive.spellings]
-    words = "|".join(spelling for spelling in spellings if " " not in spelling)
-    key = rf"(?:{words})(?:{_COLON}|{_ONE_WORD})"
-    for phrase in (spelling for spelling in spellings if " " in spelling):
-        key += rf"|{phrase}{_COLON}"
-    return f"(?i:{key})"
+    words = [spelling for spelling in spellings if " " not in spelling]
+    return f"(?i:(?:{'|'.join(spellings)}){_COLON}|(?:{'|'.join(words)}){_ONE_WORD})"
 
 
 def record_of(key: str, value: str) -> re.Pattern[str]:
