@@ -290,7 +290,7 @@ class Fetcher:
         location, malformed_location = location_of(response) if status in REDIRECT_STATUSES else (None, "")
         is_unsent = self._are_wrapped and not download.times_sent  # no download handler got the request or a copy
         is_made_up = access is AccessResult.UNREACHABLE and not is_replayed and is_unsent
-        proxy, address = _proxy_of(sent), response.ip_address
+        proxy = _proxy_of(sent)
         return ended(
             status=status,
             reason=self._made_up_by() if is_made_up else "",
@@ -304,7 +304,7 @@ class Fetcher:
             made_up=is_made_up,
             response_delay=request.meta.get("download_latency", 0.0),
             proxy=proxy,
-            address=None if proxy or address is None else str(address),  # a proxy hides the server's address
+            address=None if proxy else _address_of(response),  # a proxy hides the server's address
         )
 
     def _made_up_by(self) -> str:
@@ -316,6 +316,10 @@ class Fetcher:
 
 def _proxy_of(request: Request) -> str:
     return printable(str(request.meta.get("proxy") or ""), MAX_PROXY)
+
+
+def _address_of(response: Response) -> str | None:
+    return None if response.ip_address is None else str(response.ip_address)
 
 
 def _what_is_wrong(response: Response, received: Response, download: RobotsTxtDownload, *, needs_body: bool) -> str:
