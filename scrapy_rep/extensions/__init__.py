@@ -10,8 +10,8 @@ To delete a feature, delete its file or folder, its row in EXTENSIONS, its field
 - `crawl_delay`: `scrapy_internals.slots` sets the delays. `scrapy robots` and the report show them.
 - `page_usage`: the folder `usage` reads usage preferences. `scrapy robots` and the report show them.
 - `report`: a log line refers to it (`origins_log`).
-- `mistakes`: `addon` and `middleware` call its functions. `user_agent` remembers the tokens that decided about a
-  request (`unsent_tokens`).
+- `mistakes`: `middleware` calls its functions. `user_agent` remembers the tokens that decided about a request
+  (`unsent_tokens`).
 """
 
 from __future__ import annotations

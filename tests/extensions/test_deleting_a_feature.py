@@ -24,7 +24,7 @@ for module in pkgutil.walk_packages(scrapy_rep.__path__, "scrapy_rep."):
 
 def modules_that_call(feature: str) -> list[str]:
     """The modules that, as the recipe says, call functions of the feature."""
-    row = re.search(rf"^- `{feature}`: ([^.]*) call its functions", scrapy_rep.extensions.__doc__ or "", re.MULTILINE)
+    row = re.search(rf"^- `{feature}`: ([^.]*) calls? its functions", scrapy_rep.extensions.__doc__ or "", re.MULTILINE)
     return re.findall(r"`(\w+)`", row[1]) if row else []
 
 
