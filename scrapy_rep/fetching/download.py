@@ -32,7 +32,7 @@ from scrapy_rep.meta import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.challenge import vendor_of_challenge
 from scrapy_rep.protocol.conversation import Ask
-from scrapy_rep.protocol.foreign_text import printable, shortened
+from scrapy_rep.protocol.foreign_text import printable, shortened, without_login
 from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import OFFLINE, REDIRECT_STATUSES, result_of
@@ -315,7 +315,7 @@ class Fetcher:
 
 
 def _proxy_of(request: Request) -> str:
-    return printable(str(request.meta.get("proxy") or ""), MAX_PROXY)
+    return printable(without_login(str(request.meta.get("proxy") or "")), MAX_PROXY)
 
 
 def _address_of(response: Response) -> str | None:
@@ -364,4 +364,4 @@ def _in_words(exc: Exception) -> str:
     error = getattr(failures[0], "value", failures[0]) if failures else exc
     kind = type(exc if isinstance(error, str) else error)  # a text: from Scrapy's handler for HTTP/2
     name = global_object_name(kind) if kind.__name__.lower() == "error" else kind.__name__  # such as OpenSSL.SSL.Error
-    return printable(f"{name}: {error}".rstrip(".: "))
+    return printable(without_login(f"{name}: {error}").rstrip(".: "))

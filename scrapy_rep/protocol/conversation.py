@@ -11,8 +11,8 @@
 Most conversations have one round: find, ask along redirects (RFC 9309 2.3.1.2), end. If robots.txt is unreachable, and
 requests may wait for it, more rounds follow: `Outage.pause_at` says when. The last round decides about all requests
 that have waited. The first round repeats a URL after RETRY_DELAY if the failure may soon be over. Any round repeats it
-in three cases: another proxy is left to try, a time-out proves nothing, or a cache has replayed a failure. Each URL of
-a chain has its own count.
+in three cases: another proxy is left to try, a time-out says nothing about the site, or a failure did not come from the
+site (`Answer.must_be_repeated`). Each URL of a chain has its own count.
 
 Two origins may redirect to the same URL. Each of them requests that URL itself, because the answer may depend on
 cookies, on the User-Agent, or on a token in the URL that works only once.
@@ -122,7 +122,8 @@ def conversation(
                 outage = known.outage_at(now) if known is not None else None
                 if outage is not None and not outage.has_backoff:
                     left = ONE_ROUND  # requests have waited for this outage before, so these wait for one round
-                is_known = known is not None and not known.last.replayed  # a cache that had it may replay it again
+                # A cache that has replayed it may do so again; a site has not seen a request that was never sent.
+                is_known = known is not None and not (known.last.replayed or known.last.made_up)
                 hops = yield from _follow(origin, terms, retries, was_requested_before=is_known)
                 known, now = _entry_after(known, hops, terms), hops[-1].ended_at
         policy = terms.policy_at(known, now)

@@ -16,8 +16,10 @@ def text_of(octets: bytes) -> str:
         return octets.decode("latin-1")
 
 
-# The user name and password in a URL: `user:secret@` in `http://user:secret@host`, also without `http://`.
-_USER_INFO = re.compile(r"(?<=[\w+.-]://)[^\s/?#]*@|(?<![^\s'\"(])(?!(?i:mailto):)[^\s/?#:@]{1,99}:[^\s/?#@]{1,99}@")
+# The user name and password in a URL: `user:secret@` in `http://user:secret@host`.
+_USER_INFO = re.compile(r"(?<=[\w+.-]://)[^\s/?#]*@")
+# The same without a scheme, as the address of a proxy may be written.
+_LOGIN = re.compile(r"(?<![^\s'\"(])[^\s/?#:@]{1,99}:[^\s/?#@]{1,99}@")
 
 
 def shortened(text: str, limit: int = MAX_TEXT) -> str:
@@ -36,3 +38,11 @@ def printable(text: str, limit: int | None = MAX_TEXT) -> str:
     if not shown.isprintable():
         shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown)
     return shown if limit is None else shortened(shown, limit)
+
+
+def without_login(text: str) -> str:
+    """Return a text about a proxy without user names and passwords that follow no scheme: `user:secret@host`.
+
+    `printable` removes the others. In a robots.txt, such a text is no password: `Disallow: *a:b@c`.
+    """
+    return _LOGIN.sub("", text)

@@ -118,7 +118,10 @@ FAILURES: Mapping[str, tuple[str, str]] = {
     "DNS": (r"^(?:CannotResolveHost|DNSLookup)Error", "Check the name of the host"),
     "scheme": (r"^\w+: Unsupported URL scheme", "Check the scheme of the URL"),
     "TLS": (r"\[SSL: |\[\('SSL |VerificationError", "Check that the site has https, and a certificate for this name"),
-    "component": (r"^another (?:middleware|component) | has raised ", "Check the component that the reason names"),
+    "component": (
+        r"^another (?:middleware|component) | has raised | instead of a download handler",
+        "Check the component that the reason names",
+    ),
     "": ("", "Check that the site is up. Crawl later, or more slowly"),
 }
 LAST_ANSWER_COUNTS = "its last answer still counts"

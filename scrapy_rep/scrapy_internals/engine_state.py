@@ -1,7 +1,8 @@
 """Scrapy's engine: its scheduler and middlewares, what is called at a close, and a call to ask for requests.
 
 Also: whether a person waits for the end of the crawl (`scrapy fetch`, `view`, `parse`, `shell`, `check`). This uses
-the names of the modules of these commands. If Scrapy changes the names, the crawl counts as ordinary.
+the names of the modules of these commands, and that the shell never calls `Crawler.crawl`. If Scrapy changes that, the
+crawl counts as ordinary.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ def call_when_closing(crawler: Crawler, closing: Callable[[], None]) -> None:
 def called_first(crawler: Crawler, signal: object) -> Iterator[None]:
     """Have receivers that are connected within the `with` block called before those that were connected earlier.
 
-    So Scrapy's stats count what is logged at `spider_closed`, and monitors that read them then see it: Scrapy and
-    extensions connect their receivers first. PyDispatcher calls receivers in the order of this list.
+    Scrapy and extensions connect their receivers first, and PyDispatcher calls receivers in the order of this list. So
+    Scrapy's stats count what is logged at `spider_closed`, and monitors that read them then see it. And nobody has kept
+    a method that is replaced at `spider_opened`.
     """
     others = [*getReceivers(crawler, signal)]
     yield

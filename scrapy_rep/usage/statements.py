@@ -162,6 +162,8 @@ def statements_for(product_token: str | None, octets: bytes) -> tuple[tuple[Stat
     no other statement is between them. A statement before the first user-agent line is for all crawlers. Raises
     ImportError as `preferences_of` does.
     """
+    if _STATEMENT.search(syntax.searchable(octets)) is None:  # most files have none
+        return ()
     own = {BEFORE_ALL, *Segments(octets).of(product_token, _RULE_OR_STATEMENT)}
     statements = []
     for line, segment, directive, path, stated, _is_read in takewhile(lambda x: x[-1], _statement_lines(octets, own)):

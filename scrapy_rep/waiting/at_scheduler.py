@@ -185,8 +185,9 @@ class SchedulerDoor:
 
     def has_pending_requests(self) -> bool:
         """Whether the spider is not idle. Requests that wait between two rounds of an outage do not count: otherwise,
-        a spider that gets its URLs when it is idle would get none for as long as they wait. But while they are more
-        than REP_WAITING_MAX, the spider is idle once in IDLE_EVERY: otherwise, it would get all its URLs meanwhile."""
+        a spider that gets its URLs when it is idle would get none for as long as they wait. But if
+        REP_WAITING_MAX is reached, the spider is idle at most once in IDLE_EVERY: otherwise, it would get all its URLs
+        meanwhile."""
         is_pausing = self._here.waiting.keys() <= self._single_flight.in_pause.keys()
         is_full = self._here.beyond_the_first >= self._max_waiting > 0
         was_idle = is_full and self._waits.monotonic() < self._idle_at + IDLE_EVERY

@@ -57,6 +57,8 @@ async def test_it_is_in_no_log_line_and_in_no_file(
         ("b'socks5h://u@a' and https://:x@y@b/c@d", "b'socks5h://a' and https://b/c@d"),
         ("http://a.example/ of b@c", "http://a.example/ of b@c"),
         ("Disallow: /*://*@*", "Disallow: /*://*@*"),
+        ("Disallow: *u:p@x", "Disallow: *u:p@x"),
+        ("Contact:webmaster@example.com", "Contact:webmaster@example.com"),
         ("http://u:" + "p" * 300 + "@a", "http://a"),
     ],
 )

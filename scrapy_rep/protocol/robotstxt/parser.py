@@ -184,9 +184,12 @@ class RobotsTxt:
         """
         crawler = self._crawler(product_token)
         if crawler.licenses is None:
-            segments, text = Segments(self.octets), syntax.searchable(self.octets)
-            record = syntax.RECORDS[syntax.Directive.LICENSE].search(text)  # most files have none
-            own = segments.of(crawler.token, syntax.RULE_OR_LICENSE_LINE) if record is not None else ()
+            text = syntax.searchable(self.octets)
+            if syntax.RECORDS[syntax.Directive.LICENSE].search(text) is None:  # most files have none
+                crawler.licenses = ()
+                return ()
+            segments = Segments(self.octets)
+            own = segments.of(crawler.token, syntax.RULE_OR_LICENSE_LINE)
             parts = segments.joined(own), syntax.USER_AGENT_LINE.split(text, 1)[0], text
             found = (list(filter(syntax.URL.fullmatch, _addresses(syntax.Directive.LICENSE, part))) for part in parts)
             crawler.licenses = tuple(map(text_of, next(filter(None, found), [])[:MAX_LICENSES]))
