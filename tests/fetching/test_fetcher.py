@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, time
@@ -15,9 +14,7 @@ from weakref import ref
 
 import pytest
 from crawling import CrawlSpider, crawl
-from h2.connection import H2Connection
-from installed_scrapy import HTTP2
-from loopback import serving, serving_http2
+from loopback import serving
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
@@ -210,17 +207,6 @@ async def test_reasons_are_text_for_people(web: Web) -> None:
     end, _ = await fetched(web.robots(answer(kind="reset")).robots_url)
     assert end.reason.startswith("Connection")
     assert "Failure" not in end.reason
-
-
-@ensureDeferred
-async def test_a_reason_names_the_exception_of_a_reset_stream() -> None:
-    def reset(connection: H2Connection, stream: int, _headers: Mapping[str, str]) -> None:
-        connection.reset_stream(stream)
-
-    async with serving_http2(reset) as origin:
-        result = await crawl(f"{origin}/", settings={"DOWNLOAD_HANDLERS": {"https": HTTP2}, **ONCE})
-    (error,) = result.refused.values()
-    assert re.search(r"robots\.txt: [A-Z]\w+: .*RST_STREAM", str(error)), str(error)
 
 
 @ensureDeferred

@@ -1,7 +1,8 @@
-"""A body over HTTP/2 that is shorter than its Content-Length is no whole robots.txt (RFC 9113 8.1.1)."""
+"""HTTP/2: a body that is shorter than its Content-Length is no whole robots.txt (RFC 9113 8.1.1); reset streams."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -47,5 +48,17 @@ async def test_a_body_that_is_shorter_than_its_content_length(
     assert result.stats[f"rep/access/{access}"] == 1
 
 
+@ensureDeferred
+async def test_a_reason_names_the_exception_of_a_reset_stream() -> None:
+    def reset(connection: H2Connection, stream: int, _headers: Mapping[str, str]) -> None:
+        connection.reset_stream(stream)
+
+    async with serving_http2(reset) as origin:
+        result = await crawl(f"{origin}/", settings={"DOWNLOAD_HANDLERS": {"https": H2DownloadHandler}})
+    (error,) = result.refused.values()
+    assert re.search(r"robots\.txt: [A-Z]\w+: .*RST_STREAM", str(error)), str(error)
+
+
 if not CAN["send many requests by HTTP/2"]:
     del test_a_body_that_is_shorter_than_its_content_length
+    del test_a_reason_names_the_exception_of_a_reset_stream
