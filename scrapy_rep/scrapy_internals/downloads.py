@@ -113,6 +113,7 @@ LIMITED = "%s: hosts that never answer may keep its connections. Lower REP_FETCH
 # The base class of Scrapy's own handlers by other libraries than Twisted, and of those in the package
 # scrapy-download-handlers-incubator.
 _BASE = "BaseStreamingDownloadHandler"
+_HTTPX_OF_2_15 = {"HttpxDownloadHandler", "BaseHttpDownloadHandler"}  # in Scrapy 2.15, it had another base class
 
 
 def prepare_handlers(crawler: Crawler) -> None:
@@ -133,12 +134,12 @@ def prepare_handlers(crawler: Crawler) -> None:
 
 
 def _names_of_bases(handler: Any) -> list[str]:
-    """Return the names of a handler's class and its base classes; empty if the class is not derived from _BASE, or
-    cannot be imported."""
+    """Return the names of a handler's class and its base classes; empty if the class is of another kind, or cannot be
+    imported."""
     names: list[str] = []
     with suppress(Exception):  # Scrapy logs the error itself when it needs the handler
         names += [cls.__name__ for cls in load_object(handler).__mro__]
-    return names if _BASE in names else []
+    return names if _BASE in names or _HTTPX_OF_2_15.issubset(names) else []
 
 
 def _prepare_aiohttp(crawler: Crawler, handler: Any) -> None:
