@@ -145,7 +145,7 @@ class WarcFile:
             "answer": answer.reason,
             "access": answer.access.value,
             "sha256": digest,
-            "replayed": answer.replayed or answer.made_up,
+            "replayed": not answer.is_first_hand,
         }
         if response is not None and response.request is not None:
             fields["WARC-Concurrent-To"] = record = self._response(url, date, response, response.request)

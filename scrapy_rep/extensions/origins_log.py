@@ -82,12 +82,8 @@ class OriginsLog(Extension):
         by_kind, kinds = self._gate.origins.by_kind, []
         for kind in OriginKind:
             causes = +Counter({cause: number for (of, cause), number in by_kind.items() if of is kind})
-            named = sorted((cause for cause in causes if cause), key=lambda cause: (-causes[cause], cause))
-            texts = [f"{causes[cause]:,} x {cause}" for cause in named[:MAX_CAUSES]]
-            if len(named) > MAX_CAUSES:
-                texts.append(f"{sum(causes[cause] for cause in named[MAX_CAUSES:]):,} x others")
             if causes:
-                kinds.append(f"{causes.total():,} {kind.value}" + (f" ({', '.join(texts)})" if texts else ""))
+                kinds.append(f"{causes.total():,} {kind.value}{_in_brackets(causes)}")
         self._log.info(
             "robots.txt of %s: %s", counted(by_kind.total(), "origin"), ", ".join(kinds) or "none was needed"
         )
@@ -129,3 +125,12 @@ class OriginsLog(Extension):
             has_answer = any(verdict.error is None for verdict in refusals.first.values())
             for text in filter(None, [*map(advice, refusals.first.values()), words.ADVICE * has_answer]):
                 self._log.warning(text)
+
+
+def _in_brackets(causes: Counter[str]) -> str:
+    """Return the causes in words, such as ` (4 x HTTP 404, 2 x others)`; empty if none has a name."""
+    named = sorted(filter(None, causes), key=lambda cause: (-causes[cause], cause))[:MAX_CAUSES]
+    texts = [f"{causes[cause]:,} x {cause}" for cause in named]
+    others = causes.total() - sum(causes[cause] for cause in named)
+    texts += [f"{others:,} x others"] if others else []
+    return f" ({', '.join(texts)})" if named else ""

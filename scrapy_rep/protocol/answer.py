@@ -86,9 +86,14 @@ class Answer:
         return not self.timed_out if self.status is None else self.status in range(500, 600)
 
     @property
+    def is_first_hand(self) -> bool:
+        """Whether the site has answered, or failed to: no cache has replayed it, and no middleware has made it up."""
+        return not (self.replayed or self.made_up)
+
+    @property
     def must_be_repeated(self) -> bool:
         """Whether a failure says nothing about the site now, so that the request is repeated in any case."""
-        return self.timed_out_here or self.replayed or self.made_up
+        return self.timed_out_here or not self.is_first_hand
 
     @property
     def is_of_site(self) -> bool:

@@ -95,7 +95,7 @@ class Round:
     def shared(self) -> Entry | None:
         """What other crawls may know; None if the round says nothing about the site."""
         last = self.hops[-1] if self.hops else None
-        if last is None or not last.is_of_site or any(hop.replayed or hop.made_up for hop in self.hops):
+        if last is None or not last.is_of_site or not all(hop.is_first_hand for hop in self.hops):
             return None
         return self.policy.entry if last.status is not None else without_backoff(self.policy.entry)
 
@@ -123,7 +123,7 @@ def conversation(
                 if outage is not None and not outage.has_backoff:
                     left = ONE_ROUND  # requests have waited for this outage before, so these wait for one round
                 # A cache that has replayed it may do so again; a site has not seen a request that was never sent.
-                is_known = known is not None and not (known.last.replayed or known.last.made_up)
+                is_known = known is not None and known.last.is_first_hand
                 hops = yield from _follow(origin, terms, retries, was_requested_before=is_known)
                 known, now = _entry_after(known, hops, terms), hops[-1].ended_at
         policy = terms.policy_at(known, now)
