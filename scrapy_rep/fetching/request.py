@@ -194,7 +194,7 @@ def copy_proxy(source: Request, target: Request, crawler: Crawler | None = None)
     target.headers.update(_copied(source.headers, [b"Proxy-Authorization"]))
     middleware = crawler.get_downloader_middleware(HttpProxyMiddleware) if crawler is not None else None
     if middleware is not None:
-        middleware.process_request(target)
+        HttpProxyMiddleware.process_request(middleware, target)  # a project's own method may need more, or be async
 
 
 def _copied(source: Mapping[Any, Any], names: Iterable[Any]) -> dict[Any, Any]:

@@ -14,6 +14,7 @@ from crawling import ADDON, CrawlSpider, Time, crawl, outcome, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response
 from scrapy.signals import response_received
@@ -526,9 +527,22 @@ async def test_a_middleware_sets_proxies_although_the_first_robots_txt_is_a_redi
     assert (result.refused, result.failed, len(addresses)) == ({}, {}, 3)
 
 
+class OwnHttpProxy(HttpProxyMiddleware):
+    """A project's own middleware in the place of Scrapy's. Its method is async."""
+
+    async def process_request(self, request: Request) -> Any:  # type: ignore[override]
+        return super().process_request(request)
+
+
+OWN = {"scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None, OwnHttpProxy: 750}
+
+
+@pytest.mark.parametrize("middlewares", [{}, OWN], ids=["scrapys", "own"])
 @pytest.mark.parametrize("then", ["without-password", "none", "another-password"])
 @ensureDeferred
-async def test_a_proxy_that_the_spider_changes_keeps_its_own_password(web: Web, then: str) -> None:
+async def test_a_proxy_that_the_spider_changes_keeps_its_own_password(
+    web: Web, then: str, middlewares: dict[Any, int | None]
+) -> None:
     """The second request is made from the first one, as HttpProxyMiddleware has changed it: with the mark and the
     header of the first proxy. Its proxy is another one, or none."""
     site, first, second = web.robots(RULES), web.site({"*": answer(RULES)}), web.site({"*": answer(RULES)})
@@ -544,7 +558,7 @@ async def test_a_proxy_that_the_spider_changes_keeps_its_own_password(web: Web, 
                 yield self.prepared(response.request.replace(url=site.url("/"), meta=meta))
 
     page = Request(f"{HOST}/", meta={"proxy": first.origin.replace("//", "//bob:s3cr3t@")})
-    result = await crawl(page, spider=Changes)
+    result = await crawl(page, spider=Changes, settings={"DOWNLOADER_MIDDLEWARES": middlewares})
     assert (len(result.pages), result.refused) == (2, {})
     asked = site if then == "none" else second
     assert len(asked.requests) == 2
