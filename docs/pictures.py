@@ -15,13 +15,14 @@ from pathlib import Path
 from textwrap import wrap
 
 from scrapy_rep.protocol import conversation
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME
 from scrapy_rep.protocol.lifecycle import POLICY_OF_STATE, State, after_fetch, policy_at, state_of
 from scrapy_rep.protocol.outage import MAX_UNSEEN
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.words import REASON_WORDS, AccessResult, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
+from scrapy_rep.protocol.words import REASON_WORDS
 from scrapy_rep.settings import SETTINGS
 
 DOCS = Path(__file__).resolve().parent
@@ -203,7 +204,7 @@ SHORT = {
 
 def request_picture() -> str:
     """Return the picture of the way of one request, with the modules that it passes."""
-    reasons = [REASON_WORDS[reason] for reason in VerdictReason]
+    reasons = [REASON_WORDS[reason.value] for reason in VerdictReason]
     passes = ", ".join(words.allowed for words in reasons if words.source.startswith(("REP_EX", "RFC 9309 2.2.2, ")))
     refuses = [words.refused for words in reasons if words.refused]
     left, right = 20, 560

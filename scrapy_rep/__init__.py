@@ -24,29 +24,37 @@ if TYPE_CHECKING:
     __version__: str
 
     from .addon import Addon as Addon
-    from .exceptions import ForbiddenByRobots as ForbiddenByRobots
-    from .exceptions import RobotsUnreachable as RobotsUnreachable
+    from .exceptions import ForbiddenByRobots as ForbiddenByRobots, RobotsUnreachable as RobotsUnreachable
     from .middleware import RepMiddleware as RepMiddleware
-    from .protocol.robotstxt.parser import Ignored as Ignored
-    from .protocol.robotstxt.parser import RobotsTxt as RobotsTxt
-    from .protocol.robotstxt.rules import Received as Received
-    from .protocol.robotstxt.rules import Rule as Rule
-    from .protocol.robotstxt.rules import Verdict as Verdict
-    from .protocol.words import AccessResult as AccessResult
-    from .protocol.words import VerdictReason as VerdictReason
+    from .origin_info import LastResult as LastResult, OriginInfo as OriginInfo, OriginKind as OriginKind
+    from .protocol.answer import AccessResult as AccessResult, Answer as Answer
+    from .protocol.origin import Origin as Origin
+    from .protocol.robotstxt.groups import Group as Group, Record as Record
+    from .protocol.robotstxt.parser import Ignored as Ignored, RobotsTxt as RobotsTxt
+    from .protocol.robotstxt.rules import (
+        Received as Received,
+        Rule as Rule,
+        Verdict as Verdict,
+        VerdictReason as VerdictReason,
+    )
     from .robotparser import RepRobotParser as RepRobotParser
     from .usage.preferences import Usage as Usage
+    from .usage.statements import Statement as Statement
 
 # Loaded on first use, because every `scrapy` command of the project imports this package.
 _NAMES = {
     ".addon": ["Addon"],
     ".exceptions": ["ForbiddenByRobots", "RobotsUnreachable"],
     ".middleware": ["RepMiddleware"],
+    ".origin_info": ["LastResult", "OriginInfo", "OriginKind"],
+    ".protocol.answer": ["AccessResult", "Answer"],
+    ".protocol.origin": ["Origin"],
+    ".protocol.robotstxt.groups": ["Group", "Record"],
     ".protocol.robotstxt.parser": ["Ignored", "RobotsTxt"],
-    ".protocol.robotstxt.rules": ["Received", "Rule", "Verdict"],
-    ".protocol.words": ["AccessResult", "VerdictReason"],
+    ".protocol.robotstxt.rules": ["Received", "Rule", "Verdict", "VerdictReason"],
     ".robotparser": ["RepRobotParser"],
     ".usage.preferences": ["Usage"],
+    ".usage.statements": ["Statement"],
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = list(_HOMES)

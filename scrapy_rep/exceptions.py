@@ -8,7 +8,7 @@ from scrapy.exceptions import IgnoreRequest
 
 from scrapy_rep.protocol import words
 from scrapy_rep.protocol.foreign_text import MAX_RULE, printable
-from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.robotstxt.syntax import EVERYONE
 from scrapy_rep.usage import ROBOTS_META, TDM_META
 from scrapy_rep.usage.statements import Statement
@@ -43,7 +43,7 @@ class RobotsUnreachable(ForbiddenByRobots):
 
 def refusal(verdict: Verdict) -> ForbiddenByRobots:
     """Return the exception for a verdict that refuses a request."""
-    is_unreachable = verdict.reason is words.VerdictReason.UNREACHABLE
+    is_unreachable = verdict.reason is VerdictReason.UNREACHABLE
     exception = (RobotsUnreachable if is_unreachable else ForbiddenByRobots)(verdict)
     exception.__cause__ = verdict.error
     return exception
@@ -62,7 +62,7 @@ def explanation(verdict: Verdict) -> str:
             group=f", {words.OF_GROUP.format(token=verdict.product_token)}" if verdict.product_token else "",
             rule=printable(str(decided_by), MAX_RULE),
         )
-    text = words.REASON_WORDS[verdict.reason].refusal.format(
+    text = words.REASON_WORDS[verdict.reason.value].refusal.format(
         place=place, url=url, answer=printable(verdict.answer), words=verdict.words, purpose=verdict.purpose
     )
     return text if verdict.read_as is None else text + words.READ_AS.format(url=printable(verdict.read_as))
@@ -70,17 +70,17 @@ def explanation(verdict: Verdict) -> str:
 
 def advice(verdict: Verdict) -> str:
     """Return what to do if all start requests are refused for this reason; empty if there is no advice."""
-    if verdict.reason is words.VerdictReason.RULE and verdict.product_token == EVERYONE:
+    if verdict.reason is VerdictReason.RULE and verdict.product_token == EVERYONE:
         return words.ADVICE_FOR_ALL_CRAWLERS
     cure = words.FAILURES[words.failure(verdict.answer)][1]
-    return words.REASON_WORDS[verdict.reason].advice.format(token=verdict.product_token, cure=cure)
+    return words.REASON_WORDS[verdict.reason.value].advice.format(token=verdict.product_token, cure=cure)
 
 
 def refused_by(verdict: Verdict) -> str:
     """Return what refuses the request, as in `https://example.com/robots.txt line 2 (Disallow: /x)`."""
     url, decided_by = words.where_from(verdict.robots_url, verdict.final_url), verdict.decided_by
     if decided_by is None:
-        says_nothing = verdict.reason in {words.VerdictReason.TOO_COSTLY, words.VerdictReason.NO_HOST}  # its robots.txt
+        says_nothing = verdict.reason in {VerdictReason.TOO_COSTLY, VerdictReason.NO_HOST}  # its robots.txt
         return f"{url} ({verdict.words if says_nothing else printable(verdict.answer)})"
     where = url if decided_by.line is None else f"{url} line {decided_by.line}"
     return f"{where} ({printable(str(decided_by), MAX_RULE)})"

@@ -24,23 +24,23 @@ from typing import NamedTuple
 from urllib.parse import urldefrag
 
 from scrapy import Request, Spider
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
+from scrapy_rep.crawl import Crawl, Part
+from scrapy_rep.fetching.places import Connections
 from scrapy_rep.fetching.single_flight import SingleFlight
-from scrapy_rep.log import logger_of
 from scrapy_rep.meta import DONT_OBEY, ROBOTS_TXT_REQUEST
+from scrapy_rep.origin_info import KnownOrigins
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin, needs_host
 from scrapy_rep.protocol.readings import other_readings
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
-from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.robotstxt.syntax import EVERYONE
-from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.refusals import Refusals
-from scrapy_rep.settings import ExemptPath, RepSettings
+from scrapy_rep.settings import ExemptPath
 from scrapy_rep.stats import CACHE_HIT, CACHE_STALE, EXEMPTED
 from scrapy_rep.user_agent import ProductTokens, UserAgent
 
@@ -68,14 +68,15 @@ Judge = Callable[[Verdict, RobotsTxt | None, str, ProductTokens], Verdict]
 the URL, and the product tokens."""
 
 
-class Gate:
+class Gate(Part):
     """Decides for the middleware, and answers what extensions and spiders ask. Only its coroutines wait."""
 
     def __init__(
-        self, crawler: Crawler, settings: RepSettings, single_flight: SingleFlight, now: Callable[[], float]
+        self, crawl: Crawl, single_flight: SingleFlight, connections: Connections, origins: KnownOrigins
     ) -> None:
-        """`now`: seconds since the epoch. Raises ValueError for a wrong product token."""
-        self.user_agent = UserAgent(crawler.settings, crawler.spider)
+        """Raises ValueError for a wrong product token."""
+        super().__init__(crawl)
+        self.user_agent = UserAgent(crawl.crawler.settings, crawl.crawler.spider)
         """The crawl's product tokens, and where they come from. `open` replaces this object."""
         self.judges: list[Judge] = []
         """More reasons to refuse a URL. Each way to a verdict asks all judges: a request, a page from another URL,
@@ -93,18 +94,16 @@ class Gate:
         self.is_delayed: Callable[[str], bool] = lambda _site: False
         """Whether a site's Crawl-delay is obeyed (`extensions.crawl_delay`). The door keeps requests to such a site in
         the queue until the downloader has room."""
-        self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
-        self.origins = single_flight.origins
+        self.refusals = Refusals(crawl)
+        self.origins = origins
         self.decided = 0
         """The number of decisions by a policy."""
-        self.now = now
-        self._crawler = crawler
-        self._log = logger_of(crawler)
-        self._stats = crawler.stats
+        self.now = crawl.clock.now
         self._single_flight = single_flight
-        self._exempt = settings.exempt
-        self._exempt_domains = tuple(item[1:] for item in map(str, settings.exempt) if item.startswith("*."))
-        self._exempt_paths = _exempt_paths(settings.exempt)
+        self._connections = connections
+        self._exempt = exempt = crawl.settings.exempt
+        self._exempt_domains = tuple(item[1:] for item in map(str, exempt) if item.startswith("*."))
+        self._exempt_paths = _exempt_paths(exempt)
 
     def open(self, spider: Spider) -> None:
         """Read the spider's attributes, and log the product tokens and what is exempt. Called when the spider opens."""
@@ -130,7 +129,7 @@ class Gate:
             self.decide(request, policy)
         elif applicable is NO_HOST or ROBOTS_TXT_REQUEST not in request.meta:
             if applicable is EXEMPT:
-                self._stats.inc_value(EXEMPT_BY[DONT_OBEY if request.meta.get(DONT_OBEY) else "REP_EXEMPT"])
+                self._count(EXEMPT_BY[DONT_OBEY if request.meta.get(DONT_OBEY) else "REP_EXEMPT"])
             if applicable is NO_HOST or self.before_download:
                 self._act_on(self.verdict_on(request, None), request)
         return None
@@ -139,7 +138,7 @@ class Gate:
         """Let the request go on, or refuse it. Raises what `decide_if_known` raises."""
         self.decided += 1
         if policy.state is UNREACHABLE_STALE:
-            self._stats.inc_value(CACHE_STALE)
+            self._count(CACHE_STALE)
         tokens = self.user_agent.tokens(request)
         # `allows` is faster. But `judges` and the functions in `before_download` need a verdict.
         if self.judges or self.before_download or not policy.allows(request.url, tokens):
@@ -157,7 +156,7 @@ class Gate:
         # Another middleware may drop requests after their wait and before `decide`. If the difference is not positive,
         # the number of hits is not known.
         if self.decided > waited:
-            self._stats.inc_value(CACHE_HIT, self.decided - waited)
+            self._count(CACHE_HIT, self.decided - waited)
 
     # What applies to a request.
 
@@ -213,7 +212,7 @@ class Gate:
     def may_look_up(self, request: Request, number: int) -> bool:
         """Whether one more than this number of robots.txt files may be looked up in the background. They take at most a
         quarter of the places for connections."""
-        places = self._single_flight.connections.places_for(request, is_robots_txt=True)
+        places = self._connections.places_for(request, is_robots_txt=True)
         return number < min(MAX_LOOK_UPS, max(1, (places.number() if places is not None else 0) // 4))
 
     async def look_up(self, origin: Origin, trigger: Request) -> RobotsPolicy:

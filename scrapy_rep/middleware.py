@@ -28,14 +28,18 @@ from scrapy.http import Response
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
-from scrapy_rep.clock import Clock
+from scrapy_rep.crawl import Clock, Crawl
 from scrapy_rep.deferreds import within
 from scrapy_rep.extensions import start_extensions
 from scrapy_rep.extensions.mistakes import CHECKS, name_earlier_middlewares
+from scrapy_rep.fetching.download import Fetcher
+from scrapy_rep.fetching.driver import Driver
+from scrapy_rep.fetching.places import Connections
 from scrapy_rep.fetching.single_flight import SingleFlight
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of, wrong_start
 from scrapy_rep.meta import ROBOTS_TXT_REQUEST
+from scrapy_rep.origin_info import KnownOrigins
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, prepare_handlers
@@ -69,17 +73,20 @@ class RepMiddleware:
         settings = RepSettings.read(crawler.settings, crawler.spider)
         self._crawler = crawler
         self._downloads = downloads = UncountedDownloads(crawler)
-        self._waits = Waits(crawler, settings, self.monotonic)
-        self._single_flight = SingleFlight(crawler, settings, downloads, Clock(self.clock, self.monotonic, self.sleep))
-        self.gate = Gate(crawler, settings, self._single_flight, self.clock)
-        self._door = SchedulerDoor(crawler, settings, self.gate, self._single_flight, self._waits)
-        self._in_downloader = InDownloader(self.gate, self._single_flight, downloads, self._door, self._waits)
+        crawl = Crawl.of(crawler, settings, Clock(self.clock, self.monotonic, self.sleep))
+        self._waits = waits = Waits(crawl)
+        connections, origins = Connections(crawl), KnownOrigins(settings.memory_origins)
+        driver = Driver(crawl, Fetcher(crawl, downloads, connections), origins)
+        self._single_flight = flight = SingleFlight(crawl, driver, connections)
+        self.gate = gate = Gate(crawl, flight, connections, origins)
+        self._door = SchedulerDoor(crawl, gate, flight, connections, waits, in_pause=driver.in_pause.keys())
+        self._in_downloader = InDownloader(gate, flight, downloads, self._door, waits)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         with called_first(crawler, signals.spider_opened):  # others may keep the method that this replaces
             crawler.signals.connect(self._watch_close, signal=signals.spider_opened)
         with called_first(crawler, signals.spider_closed):
             crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
-            self._extensions = start_extensions(crawler, settings, self.gate)
+            self._extensions = start_extensions(crawl, gate)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RepMiddleware:

@@ -10,15 +10,30 @@ from functools import cached_property
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.protocol import words
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.challenge import VENDORS
-from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.protocol.lifecycle import Basis, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import MARKUP, StatusRow, result_of
-from scrapy_rep.protocol.words import AccessResult, Basis, OriginKind
 from scrapy_rep.stats import CHALLENGE, NO_RULES, TRUNCATED
 
 _NO_RULES_BY_CAUSE = {words.NO_GROUPS: "empty", words.REDIRECTS: "redirects"}
+
+
+class OriginKind(words.WordEnum):
+    """What an origin's robots.txt means for the crawl. The values follow a number: `12 origins with rules`."""
+
+    WITH_RULES = "with rules"
+    """Rules are obeyed; in an outage, the old rules."""
+    WITHOUT_RULES = "without rules"
+    """Everything is allowed."""
+    RESTRICTED = "restricted"
+    """Nothing is allowed, by REP_STATUS_POLICY."""
+    CHALLENGED = "challenged"
+    """Unreachable, because the site answers with a challenge."""
+    UNREACHABLE = "unreachable"
+    """Unreachable for any other reason."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +41,7 @@ class OriginInfo:
     """What is known of an origin's robots.txt at one moment. Times are seconds since the epoch."""
 
     policy: RobotsPolicy
+    """For this package alone: it may change."""
     pause: float | None = None
     """In an outage, seconds until the next attempt that requests wait for; None if they wait for no attempt."""
 
@@ -35,6 +51,16 @@ class OriginInfo:
         return self.policy.entry.last
 
     @property
+    def robots_url(self) -> str:
+        """The URL of the origin's robots.txt, before any redirect."""
+        return self.policy.entry.robots_url
+
+    @property
+    def robots(self) -> RobotsTxt | None:
+        """The rules that are obeyed; None if there are no rules."""
+        return self.policy.robots
+
+    @property
     def received_at(self) -> float | None:
         """When the stored answer came; None if no answer is stored."""
         return self.policy.entry.stored.received_at if self.policy.entry.stored is not None else None
@@ -42,7 +68,7 @@ class OriginInfo:
     @property
     def address(self) -> str:
         """Where the last answer comes from: `URL`, or `URL, redirected to URL`. It is printable."""
-        return words.where_from(self.policy.entry.robots_url, self.last.url)
+        return words.where_from(self.robots_url, self.last.url)
 
     @property
     def failing_since(self) -> float | None:
@@ -59,7 +85,7 @@ class OriginInfo:
     @cached_property
     def kind(self) -> OriginKind:
         """What robots.txt means for the crawl now."""
-        robots, access = self.policy.robots, self.last.access
+        robots, access = self.robots, self.last.access
         if robots is not None:
             return OriginKind.WITH_RULES if robots.has_groups else OriginKind.WITHOUT_RULES
         if access is AccessResult.UNAVAILABLE:
@@ -77,7 +103,7 @@ class OriginInfo:
             return words.failure(self.last.reason) if kind is OriginKind.UNREACHABLE else ""
         if self.last.sign:
             return words.A_PAGE if self.last.sign == MARKUP else self.last.sign
-        if self.policy.robots is not None:
+        if self.robots is not None:
             return words.NO_GROUPS
         return words.REDIRECTS if self.last.status is None else f"HTTP {self.last.status}"
 
@@ -91,7 +117,7 @@ class OriginInfo:
     @property
     def stats(self) -> tuple[str, ...]:
         """The names of the stats that count the origin."""
-        sign, is_truncated = self.last.sign, self.policy.robots is not None and self.policy.robots.truncated
+        sign, is_truncated = self.last.sign, self.robots is not None and self.robots.truncated
         stats = (TRUNCATED,) if is_truncated else ()
         if sign in VENDORS:
             return (CHALLENGE.format(sign), *stats)
@@ -103,10 +129,10 @@ class OriginInfo:
         """What the crawl does, in words, and where that is specified. `rows`: those of the crawl's status policy."""
         _result, row_source = result_of(self.last.status, rows, self.last.sign)
         if self.failing_since is not None:
-            outage, basis = words.OUTAGE_WORDS[self.policy.basis], self.policy.basis
-            text = words.LAST_ANSWER_COUNTS if basis is Basis.STORED and self.policy.robots is None else outage.meaning
+            outage, basis = words.OUTAGE_WORDS[self.policy.basis.value], self.policy.basis
+            text = words.LAST_ANSWER_COUNTS if basis is Basis.STORED and self.robots is None else outage.meaning
             return text, (row_source if basis is Basis.NOTHING_ALLOWED else "") or outage.source
-        text, source = words.ACCESS_WORDS[self.last.access]
+        text, source = words.ACCESS_WORDS[self.last.access.value]
         if self.cause == words.NO_GROUPS:
             text = words.NO_RULES
         if self.cause == words.REDIRECTS:

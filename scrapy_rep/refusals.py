@@ -9,15 +9,14 @@ from operator import attrgetter
 from typing import Any
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.utils.url import strip_url
 
+from scrapy_rep.crawl import Crawl, Part
 from scrapy_rep.exceptions import explanation, refusal, refused_by
-from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.protocol.words import VerdictReason, counted
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.protocol.words import counted
 from scrapy_rep.scrapy_internals.engine_state import is_one_shot
 from scrapy_rep.signals import request_forbidden, send
 from scrapy_rep.stats import DROPPED, DRY_RUN, FORBIDDEN
@@ -65,18 +64,15 @@ class RefusedPages:
                 self.examples.append(example)
 
 
-class Refusals:
-    def __init__(self, crawler: Crawler, *, is_dry_run: bool) -> None:
-        """With `is_dry_run`, nothing is refused (REP_DRY_RUN)."""
+class Refusals(Part):
+    def __init__(self, crawl: Crawl) -> None:
+        super().__init__(crawl)
         self.counts: Counter[VerdictReason] = Counter()
         """The number of refused requests for each reason. In a dry run, the number that would have been refused."""
         self.first: dict[VerdictReason, Verdict] = {}
         """The first verdict for each reason, in the order of the refusals."""
-        self._crawler = crawler
-        self._log = logger_of(crawler)
-        self._stats = crawler.stats
-        self._is_dry_run = is_dry_run
-        self._is_one_shot = is_one_shot(crawler)
+        self._is_dry_run = crawl.settings.dry_run
+        self._is_one_shot = is_one_shot(crawl.crawler)
         self.by_rule: TopK[tuple[VerdictReason, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, attrgetter("pages"))
         """Reason and rule -> the pages. Without a rule, the answer for robots.txt takes its place."""
         self._first_refusals: set[str] = set()
@@ -93,8 +89,8 @@ class Refusals:
         would be refused, and nothing is raised."""
         self.counts[verdict.reason] += 1
         self.first.setdefault(verdict.reason, verdict)
-        self._stats.inc_value(DRY_RUN.format("forbidden") if self._is_dry_run else FORBIDDEN)
-        self._stats.inc_value((DRY_RUN if self._is_dry_run else DROPPED).format(verdict.reason.name.lower()))
+        self._count(DRY_RUN.format("forbidden") if self._is_dry_run else FORBIDDEN)
+        self._count((DRY_RUN if self._is_dry_run else DROPPED).format(verdict.reason.name.lower()))
         self.by_rule[verdict.reason, _rule_or_answer(verdict)].add(request, verdict)
         self._log.log(
             logging.INFO if self._is_shown(verdict) else logging.DEBUG,

@@ -21,7 +21,7 @@ robots_parsed = compat.robots_parsed
 robots_response = object()
 """One request for a robots.txt has ended. Each redirect and each retry is a request of its own. Arguments:
 
-- `answer` (`protocol.answer.Answer`);
+- `answer` (`Answer`);
 - `request`: the request that needed the robots.txt;
 - `response`: None without a response, and for one from a private address after a redirect from a public host.
   Else Scrapy's response before its body is decoded. A body that is longer than REP_BODY_LIMIT may be incomplete,
@@ -31,9 +31,9 @@ robots_known = object()
 """An attempt to find or fetch an origin's robots.txt has ended. While robots.txt is unreachable and requests wait, more
 attempts follow (`info.pause`). Arguments:
 
-- `origin` (`protocol.origin.Origin`);
-- `info` (`origin_info.OriginInfo`): what is known of the origin now;
-- `before` and `result` (`origin_info.LastResult`): its result before, or None, and its result now;
+- `origin` (`Origin`);
+- `info` (`OriginInfo`): what is known of the origin now;
+- `before` and `result` (`LastResult`): its result before, or None, and its result now;
 - `request`: the request that needed the robots.txt;
 - `fetched`: False if nothing was requested, because the entry in REP_STORAGE or in memory was enough."""
 

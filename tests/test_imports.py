@@ -31,10 +31,10 @@ LAYERS = (
     ("gate",),
     ("fetching", "refusals"),
     ("storage",),
-    ("exceptions", "origin_info", "robotparser"),
+    ("crawl", "exceptions", "origin_info", "robotparser"),
     ("settings", "signals", "user_agent"),
     ("scrapy_internals", "usage"),
-    ("clock", "deferreds", "log", "meta", "protocol", "stats", "top_k"),
+    ("deferreds", "log", "meta", "protocol", "stats", "top_k"),
 )
 ROW = {room: row for row, rooms in enumerate(LAYERS) for room in rooms}
 # Values in, values out: that takes no clock and no I/O.

@@ -80,7 +80,7 @@ class Table:
             visit.answer = f"HTTP {response.status}"
 
     def robots_known(self, info: OriginInfo, fetched: bool) -> None:
-        visit = self._visits[split(info.policy.entry.robots_url)[0]]
+        visit = self._visits[split(info.robots_url)[0]]
         visit.access = f"{info.last.access.value} ({EFFECTS.get(info.last.access.value, 'none allowed')})"
         if not fetched:
             visit.answer = "shared"  # another crawler has fetched it

@@ -8,9 +8,8 @@ from dataclasses import replace
 from scrapy_rep.commands.findings import Compared, Finding
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.robotstxt.syntax import Directive
-from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, parsed
 
 NO_ANSWER = "it allows everything if there is no answer"

@@ -9,14 +9,14 @@ from scrapy.settings import BaseSettings
 
 from scrapy_rep.commands.urls import check_host, is_without_robots, with_scheme
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.foreign_text import MAX_RULE, printable
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import DecidingLine, Verdict
-from scrapy_rep.protocol.words import OF_GROUP, READ_AS, AccessResult, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import DecidingLine, Verdict, VerdictReason
+from scrapy_rep.protocol.words import OF_GROUP, READ_AS
 from scrapy_rep.settings import MAX_BODY, RepSettings
 from scrapy_rep.usage.preferences import Purposes, UsageVerdict
 

@@ -21,9 +21,8 @@ from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import check_host, cure_of, with_scheme
 from scrapy_rep.deferreds import OwnThread
 from scrapy_rep.middleware import RepMiddleware
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinMiddleware
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_response

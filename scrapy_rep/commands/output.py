@@ -17,15 +17,16 @@ from typing import Any
 
 from scrapy.utils.datatypes import LocalCache
 
-from scrapy_rep.clock import duration
 from scrapy_rep.commands.findings import Finding, line_in_words
 from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.protocol.answer import AccessResult
 from scrapy_rep.protocol.foreign_text import printable, text_of
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.protocol.robotstxt.syntax import Directive
-from scrapy_rep.protocol.words import OF_GROUP, AccessResult, VerdictReason, counted
+from scrapy_rep.protocol.words import OF_GROUP, counted, duration
 from scrapy_rep.usage import POLICY_TOKENS, PREFERENCE_WORDS
 from scrapy_rep.usage.preferences import NEVER_REFUSED, Usage, usage_in
 from scrapy_rep.usage.statements import ignored_statements
@@ -97,7 +98,7 @@ class Output:
 
     def _is_new_file(self, finding: Finding) -> bool:
         """Whether no earlier object has the lines of this robots.txt."""
-        file = hash((finding.info and finding.info.policy.entry.robots_url, finding.robots and finding.robots.octets))
+        file = hash((finding.info and finding.info.robots_url, finding.robots and finding.robots.octets))
         is_new = file not in self._files
         self._files[file] = None
         return is_new
@@ -178,7 +179,7 @@ def as_json(finding: Finding) -> dict[str, Any]:
         if verdict.decided_by is not None:
             found |= {"line": verdict.decided_by.line, "rule": str(verdict.decided_by)}
     if info is not None:
-        last, robots_url = info.last, info.policy.entry.robots_url
+        last, robots_url = info.last, info.robots_url
         found |= {"robots_url": robots_url, "final_url": last.url or None, "answer": last.reason}
         found |= {"access": last.access.value, "source": info.meaning(profile.settings.status_policy)[1]}
         found["good_for"] = round(max(info.fetch_again_at - finding.now, 0.0), 3)
@@ -262,11 +263,11 @@ def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
 
 
 def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]]:
-    yield "robots.txt", printable(info.policy.entry.robots_url)
+    yield "robots.txt", printable(info.robots_url)
     for answer in finding.answers:
         if answer.access is AccessResult.REDIRECT and answer.location is not None:
             yield "", f"{printable(answer.reason)} -> {printable(answer.location)}"
-    if not finding.answers and info.last.url not in {"", info.policy.entry.robots_url}:
+    if not finding.answers and info.last.url not in {"", info.robots_url}:
         yield "", f"-> {printable(info.last.url)}"
     words, source = info.meaning(finding.profile.settings.status_policy)
     is_none = info.last.access is AccessResult.UNAVAILABLE and info.failing_since is None
@@ -278,7 +279,7 @@ def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]
     if info.failing_since is None:
         yield "valid for", f"{left}, {fetched}"
     else:
-        rules = f"; rules {fetched}" if info.policy.robots is not None else ""
+        rules = f"; rules {fetched}" if info.robots is not None else ""
         failing = duration(max(round(finding.now - info.failing_since), 0))
         yield "next fetch", f"in {left}; unreachable for {failing}{rules}"
 

@@ -20,40 +20,30 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scrapy import signals as scrapy_signals
-from scrapy.crawler import Crawler
 from scrapy.utils.misc import load_object
 
 from scrapy_rep import signals
+from scrapy_rep.crawl import Crawl, Part
 from scrapy_rep.gate import Gate
-from scrapy_rep.log import logger_of
 from scrapy_rep.settings import RepSettings
 
 SIGNALS = {name: signal for name, signal in {**vars(scrapy_signals), **vars(signals)}.items() if type(signal) is object}
 """The signals of Scrapy and of this package by their names."""
 
 
-class Extension:
+class Extension(Part):
     """One feature, or one part of the log. A method with the name of a signal (SIGNALS) is called with this signal."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
-        self._crawler = crawler
-        self._settings = settings
+    def __init__(self, crawl: Crawl, gate: Gate) -> None:
+        super().__init__(crawl)
         self._gate = gate
-        self._stats = crawler.stats
-        self._log = logger_of(crawler)
-        self._happened: set[str] = set()
+        self._stats = crawl.crawler.stats
         self.start()
         for name in SIGNALS.keys() & dir(self):
-            crawler.signals.connect(getattr(self, name), signal=SIGNALS[name])
+            crawl.crawler.signals.connect(getattr(self, name), signal=SIGNALS[name])
 
     def start(self) -> None:
         """Prepare the feature. Raises ValueError for a wrong setting; then the crawl does not start."""
-
-    def _is_first(self, event: str) -> bool:
-        """Whether this is the first call for the event, so that it is logged once."""
-        is_first = event not in self._happened
-        self._happened.add(event)
-        return is_first
 
 
 # The import path of a class, relative to this folder -> whether its feature is on; None: it always is. If it is
@@ -72,8 +62,8 @@ EXTENSIONS: Mapping[str, Callable[[RepSettings], Any] | None] = {
 }
 
 
-def start_extensions(crawler: Crawler, settings: RepSettings, gate: Gate) -> list[Extension]:
+def start_extensions(crawl: Crawl, gate: Gate) -> list[Extension]:
     """Start the extensions that are on, and return them. The caller has to keep the list, because signals do not keep
     their receivers alive."""
-    paths = [path for path, is_on in EXTENSIONS.items() if is_on is None or is_on(settings)]
-    return [load_object(f"{__name__}.{path}")(crawler, settings, gate) for path in paths]
+    paths = [path for path, is_on in EXTENSIONS.items() if is_on is None or is_on(crawl.settings)]
+    return [load_object(f"{__name__}.{path}")(crawl, gate) for path in paths]

@@ -27,15 +27,13 @@ from scrapy.http import Headers, Request, Response
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.httpobj import urlparse_cached
 
-from scrapy_rep.clock import iso_time
 from scrapy_rep.extensions import Extension
-from scrapy_rep.extensions.output_file import append, output_path
+from scrapy_rep.extensions.output_file import append, iso_time, output_path
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, plain_values
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.stats import ARCHIVE_ANSWERS, ARCHIVE_LOST
 

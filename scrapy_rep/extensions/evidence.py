@@ -8,9 +8,8 @@ from typing import Any
 
 from scrapy import Request
 
-from scrapy_rep.clock import iso_time
 from scrapy_rep.extensions import Extension
-from scrapy_rep.extensions.output_file import append, output_path
+from scrapy_rep.extensions.output_file import append, iso_time, output_path
 from scrapy_rep.gate import Gate
 from scrapy_rep.meta import EVIDENCE_KEY
 from scrapy_rep.protocol.robotstxt.rules import Verdict

@@ -11,14 +11,15 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
-from scrapy_rep.clock import duration
 from scrapy_rep.exceptions import advice, explanation
 from scrapy_rep.extensions import Extension
 from scrapy_rep.gate import EXEMPT_BY
-from scrapy_rep.origin_info import LastResult, OriginInfo
+from scrapy_rep.origin_info import LastResult, OriginInfo, OriginKind
 from scrapy_rep.protocol import words
+from scrapy_rep.protocol.answer import AccessResult
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.words import AccessResult, OriginKind, counted
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
+from scrapy_rep.protocol.words import counted, duration
 from scrapy_rep.settings import MAX_BODY
 from scrapy_rep.stats import RESPONSES, TRUNCATED
 
@@ -102,7 +103,7 @@ class OriginsLog(Extension):
     def _log_refused(self) -> None:
         refusals, numbers = self._gate.refusals, Counter[str]()
         for reason, row in words.REASON_WORDS.items():
-            numbers[row.counted] += refusals.counts[reason]
+            numbers[row.counted] += refusals.counts[VerdictReason(reason)]
         by = ", ".join(f"{number:,} {by}" for by, number in numbers.items() if number)
         self._log.info(
             "Requests that would be refused (REP_DRY_RUN): %s" if self._settings.dry_run else "Refused requests: %s",

@@ -11,11 +11,13 @@ from __future__ import annotations
 import logging
 
 from scrapy_rep.extensions import Extension
-from scrapy_rep.origin_info import LastResult, OriginInfo
+from scrapy_rep.origin_info import LastResult, OriginInfo, OriginKind
 from scrapy_rep.protocol import words
 from scrapy_rep.protocol.challenge import WEB_BOT_AUTH
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.words import Basis, OriginKind, VerdictReason, counted
+from scrapy_rep.protocol.lifecycle import Basis
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
+from scrapy_rep.protocol.words import counted
 
 WARNED_OUTAGES = 10  # outages that are logged as warnings; later ones are DEBUG lines
 
@@ -40,7 +42,7 @@ class OutageLog(Extension):
     def _meanwhile(self, info: OriginInfo) -> str:
         """Return what happens while robots.txt is unreachable, in words that follow "Requests to this site"."""
         if info.policy.basis is not Basis.NOTHING_ALLOWED:
-            return words.OUTAGE_WORDS[info.policy.basis].requests
+            return words.OUTAGE_WORDS[info.policy.basis.value].requests
         refused = "would be refused without REP_DRY_RUN" if self._settings.dry_run else "are refused"
         wait = self._settings.unreachable_wait
         if info.pause is not None:

@@ -1,4 +1,4 @@
-"""The paths of the files that extensions write (REP_REPORT, REP_ARCHIVE, REP_REFUSALS), and appending."""
+"""The files that extensions write (REP_REPORT, REP_ARCHIVE, REP_REFUSALS): paths, appending, the times in them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from scrapy.crawler import Crawler
+
+LAST_SECOND = 253_402_300_799.0  # the last second of the year 9999
 
 
 def output_path(setting: str, pattern: str, crawler: Crawler, began: float) -> Path:
@@ -50,3 +52,8 @@ def append(path: Path, record: bytes) -> None:
             if os.fstat(file.fileno()).st_size == file.tell():  # otherwise another crawl has appended since
                 file.truncate(file.tell() - written)
             raise
+
+
+def iso_time(seconds: float) -> str:
+    """Write seconds since the epoch as `2026-05-17T09:30:00.000000Z` (RFC 3339; UTC). Years 1970 to 9999."""
+    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

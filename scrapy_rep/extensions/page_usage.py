@@ -15,8 +15,7 @@ from scrapy_rep.extensions import Extension
 from scrapy_rep.fetching.headers import licenses_in_links
 from scrapy_rep.gate import Landing
 from scrapy_rep.meta import LICENSES_KEY, SOURCES_KEY, USAGE_KEY
-from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.protocol.words import VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.stats import LICENSED, USAGE
 from scrapy_rep.usage import PREFERENCE_WORDS, TDM_RESERVATION, VOCABULARY
 from scrapy_rep.usage.preferences import Purposes, usage_in

@@ -13,7 +13,6 @@ from traceback import walk_tb
 from typing import Any
 
 from scrapy import Request, signals
-from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
@@ -21,28 +20,24 @@ from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_rep.clock import Clock
+from scrapy_rep.crawl import Crawl, Part
 from scrapy_rep.deferreds import CANCELLATIONS, within
 from scrapy_rep.fetching.decoding import UndecodableBodyError, decoded_response, is_mislabelled
 from scrapy_rep.fetching.headers import caching_of, lines_of, location_of, retry_after
 from scrapy_rep.fetching.places import Connections
 from scrapy_rep.fetching.request import HAVE_TIMEOUTS, Cookies, RobotsTxtDownload, download_of, is_offline, new_download
-from scrapy_rep.log import logger_of
 from scrapy_rep.meta import ROBOTS_TXT_REQUEST
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.challenge import vendor_of_challenge
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.foreign_text import printable, shortened, without_login
 from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import OFFLINE, REDIRECT_STATUSES, result_of
-from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.scrapy_internals.downloads import Call, UncountedDownloads, wrap_handlers
+from scrapy_rep.scrapy_internals.downloads import Call, UncountedDownloads, do_look_ups_wait, wrap_handlers
 from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
-from scrapy_rep.scrapy_internals.name_lookups import do_look_ups_wait
 from scrapy_rep.scrapy_internals.slots import remove_from_queue
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.stats import EXCEPTION, REQUESTS, RESPONSES, STATUS
 
 STOPPED = (
@@ -66,23 +61,17 @@ GRACE = 1.0
 LATE = 5.0
 
 
-class Fetcher:
-    def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
-        self._crawler = crawler
-        self.connections = Connections(crawler, settings)
-        crawler.signals.connect(self._opened, signal=signals.spider_opened)
-        self._settings = settings
+class Fetcher(Part):
+    def __init__(self, crawl: Crawl, downloads: UncountedDownloads, connections: Connections) -> None:
+        super().__init__(crawl)
         self._downloads = downloads
-        self._clock = clock
-        self._log = logger_of(crawler)
-        self._offline = is_offline(crawler.settings)
+        self._connections = connections
+        self._offline = is_offline(crawl.crawler.settings)
         self._are_wrapped = False
         """Whether `_handle` gets each call of a download handler."""
         self._in_handlers = 0
         """The number of our requests that a download handler has now."""
-        self._count = crawler.stats.inc_value
-        self._has_warned = False
-        self._logged_errors: set[tuple[str, type[Exception]]] = set()
+        crawl.crawler.signals.connect(self._opened, signal=signals.spider_opened)
 
     def _opened(self) -> None:
         self._are_wrapped = wrap_handlers(self._crawler, self._handle)
@@ -131,7 +120,7 @@ class Fetcher:
         download = download_of(request)
         if download is not None:
             download.use_left_out_proxy(request, self._crawler)
-        places = self.connections.places_for(request, is_robots_txt=download is not None)
+        places = self._connections.places_for(request, is_robots_txt=download is not None)
         if places is None:
             return await call()
         place, on_slow = Deferred[None](), None
@@ -249,8 +238,7 @@ class Fetcher:
         got = f"HTTP {answered.status}" if answered else _in_words(from_handler) if from_handler else ""
         reason = f"; the download handler got {got}" if got else ". The site is not at fault"
         reason = f"{component} has raised {_in_words(exc)}{reason}"
-        if (component, type(exc)) not in self._logged_errors:
-            self._logged_errors.add((component, type(exc)))
+        if self._is_first((component, type(exc))):
             message = "%s could not be fetched, because a component of the crawl failed: %s"
             self._log.error(message, printable(download.request.url), reason, exc_info=exc)
         return reason
@@ -261,8 +249,8 @@ class Fetcher:
         # All impossible statuses share one name, so that servers cannot add stats.
         self._count(STATUS.format(response.status if 100 <= response.status < 600 else "other"))
         is_silent = download.sent_at is not None and not download.octets and bool(received.body)
-        if is_silent and not self._has_warned and urlparse_cached(download.request).scheme in HAVE_TIMEOUTS:
-            self._has_warned = True
+        is_http = urlparse_cached(download.request).scheme in HAVE_TIMEOUTS
+        if is_silent and is_http and self._is_first("no bytes_received"):
             self._log.warning(
                 "%s: the download handler sends no signal bytes_received, so REP_BODY_LIMIT applies after the download",
                 printable(download.request.url),

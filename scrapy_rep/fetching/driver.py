@@ -15,16 +15,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_rep.clock import Clock
+from scrapy_rep.crawl import Crawl, Part
 from scrapy_rep.deferreds import CANCELLATIONS
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.request import Cookies
-from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import KnownOrigins, OriginInfo
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, conversation, with_meaning
@@ -33,9 +31,7 @@ from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.robotparser import RepRobotParser
-from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response, send
 from scrapy_rep.stats import ACCESS, REDIRECTS, REFRESHED, RETRIES, STORAGE_HIT, STORAGE_MISS
 from scrapy_rep.storage import storage_of
@@ -72,23 +68,18 @@ class Triggers:
         self.current = (self.untried or self._tried).popleft()
 
 
-class Driver:
-    def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
+class Driver(Part):
+    def __init__(self, crawl: Crawl, fetcher: Fetcher, origins: KnownOrigins) -> None:
         """Raises ValueError for a wrong REP_STORAGE."""
-        self._settings = settings
-        self._fetcher = Fetcher(crawler, settings, downloads, clock)
-        self.connections = self._fetcher.connections
-        storage = storage_of(crawler, settings)
-        self._store = SharedStore(crawler, storage, settings, clock) if storage is not None else None
-        self.origins = KnownOrigins(settings.memory_origins)
-        self._crawler = crawler
+        super().__init__(crawl)
+        self._fetcher = fetcher
+        storage = storage_of(crawl.crawler, crawl.settings)
+        self._store = SharedStore(crawl, storage) if storage is not None else None
+        self._origins = origins
         self._is_closing = False
         self.in_pause: dict[Origin, Deferred[None]] = {}
         """The origins whose conversation pauses between two rounds -> the pause."""
-        self._clock = clock
-        self._log = logger_of(crawler)
-        self._count = crawler.stats.inc_value
-        self._parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
+        self._parsed: LocalCache[Origin, None] = LocalCache(limit=crawl.settings.memory_origins)
         """The origins for which Scrapy's signal `robots_parsed` was sent."""
 
     def end_pauses(self) -> None:
@@ -209,7 +200,7 @@ class Driver:
                 urls = printable(hop.url), printable(following.url)
                 self._log.debug("robots.txt leads from https to http: %s -> %s", *urls)
         info = OriginInfo(policy, pause)
-        last_result, result = self.origins.note(origin, info)
+        last_result, result = self._origins.note(origin, info)
         send(
             self._crawler,
             robots_known,

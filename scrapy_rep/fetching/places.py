@@ -24,15 +24,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
+from scrapy_rep.crawl import Crawl, Part
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import limit_of_downloader
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
-from scrapy_rep.settings import RepSettings
 
 SLOW_AFTER = 0.5  # seconds after which a request for a robots.txt is slow, counted from when it has its place
 # While this many times the places for fetches are needed soon, no other fetch should begin: it would wait long.
@@ -104,13 +103,13 @@ class Places:
         self._is_giving = False
 
 
-class Connections:
+class Connections(Part):
     """Which places a request needs, and whether one more fetch would soon get its place."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings) -> None:
-        self._crawler = crawler
-        self._all = Places(lambda: limit_of_downloader(crawler))
-        self._on_top = Places(lambda: settings.fetch_concurrency) if settings.fetch_concurrency else None
+    def __init__(self, crawl: Crawl) -> None:
+        super().__init__(crawl)
+        self._all = Places(lambda: limit_of_downloader(crawl.crawler))
+        self._on_top = Places(lambda: crawl.settings.fetch_concurrency) if crawl.settings.fetch_concurrency else None
         self.is_from_scheduler: Callable[[Request], bool | None] = lambda _request: None
         """`SchedulerDoor.is_from_scheduler`"""
         self._starting: set[Origin] = set()

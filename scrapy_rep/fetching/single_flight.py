@@ -25,26 +25,22 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList, fail
 
-from scrapy_rep.clock import Clock
+from scrapy_rep.crawl import Crawl, Part
 from scrapy_rep.deferreds import CANCELLATIONS, settle
 from scrapy_rep.fetching.driver import FAULT, Driver, Triggers
 from scrapy_rep.fetching.memory import Memory
-from scrapy_rep.log import logger_of
+from scrapy_rep.fetching.places import Connections
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State
+from scrapy_rep.protocol.lifecycle import Basis, Refetch, RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import outage_after
-from scrapy_rep.protocol.words import Basis
-from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.stats import CACHE_MISS
 
 # For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
@@ -74,19 +70,15 @@ class _Fetch:
             settle(waiter, result)
 
 
-class SingleFlight:
+class SingleFlight(Part):
     """Three ways to a policy: `peek` returns it if it is known, `join` waits for it, `refresh` fetches it early."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
-        """Raises ValueError for a wrong REP_STORAGE."""
-        self._now = clock.now
-        self._log = logger_of(crawler)
-        self._count = crawler.stats.inc_value
-        self._memory = Memory(settings)
-        self._driver = Driver(crawler, settings, downloads, clock)
-        self.connections = self._driver.connections
-        self.in_pause = self._driver.in_pause
-        self.origins = self._driver.origins
+    def __init__(self, crawl: Crawl, driver: Driver, connections: Connections) -> None:
+        super().__init__(crawl)
+        self._now = crawl.clock.now
+        self._memory = Memory(crawl.settings)
+        self._driver = driver
+        self._connections = connections
         self._fetches: dict[Origin, _Fetch] = {}
         self._cancelled: list[Deferred[None]] = []
         self._is_closing = self._is_closed = False
@@ -111,7 +103,7 @@ class SingleFlight:
             self._fetches[origin].waiters[waiter] = goes_back
             self.add_trigger(origin, trigger)
         else:
-            self.connections.begin_start(origin)
+            self._connections.begin_start(origin)
             self._begin(origin, _Fetch(self._triggers(origin, trigger), {waiter: goes_back}))
         return waiter
 
@@ -125,7 +117,7 @@ class SingleFlight:
         """Step 1 of a stop (`middleware`): fail the requests that go back to their queue. Cancel the fetches for which
         no other request waits. The other fetches go on, without pauses."""
         self._end_waits(only_going_back=True)
-        call_later(0, self.connections.begin_close)  # later: the fetches that were cancelled need no place
+        call_later(0, self._connections.begin_close)  # later: the fetches that were cancelled need no place
 
     async def close(self) -> None:
         """Step 5 of a stop (`middleware`): end all waits, and wait until what was fetched is stored and the leases are
@@ -147,7 +139,7 @@ class SingleFlight:
                 fetch.task.cancel()
 
     def _triggers(self, origin: Origin, first: Request) -> Triggers:
-        return Triggers(first, partial(self.connections.end_start, origin))
+        return Triggers(first, partial(self._connections.end_start, origin))
 
     def _begin(self, origin: Origin, fetch: _Fetch) -> None:
         self._fetches[origin] = fetch
@@ -176,7 +168,7 @@ class SingleFlight:
 
     def _forget(self, origin: Origin) -> None:
         del self._fetches[origin]
-        self.connections.end_start(origin)
+        self._connections.end_start(origin)
 
     def _policy_after(self, error: BaseException, origin: Origin) -> RobotsPolicy:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory

@@ -6,7 +6,24 @@ from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import Caching
-from scrapy_rep.protocol.words import AccessResult
+from scrapy_rep.protocol.words import WordEnum
+
+
+class AccessResult(WordEnum):
+    """What the answer to a request for robots.txt means for the crawler (2.3.1)."""
+
+    SUCCESS = "success"
+    """The server sent a robots.txt. The crawler obeys its rules (2.3.1.1)."""
+    REDIRECT = "redirect"
+    """The server sent a redirect. The crawler follows it, so this is never the result of a whole fetch (2.3.1.2)."""
+    UNAVAILABLE = "unavailable"
+    """The site has no usable robots.txt (a 404, for example), so everything is allowed (2.3.1.3)."""
+    RESTRICTED = "restricted"
+    """The site restricts access to robots.txt, so nothing is allowed. This result is cached in the same way as rules.
+    RFC 9309 does not define this result. Only REP_STATUS_POLICY can give it."""
+    UNREACHABLE = "unreachable"
+    """The fetch failed (a 503, for example), so usually nothing is allowed. It is retried after a backoff (2.3.1.4)."""
+
 
 # The fields that entries keep, besides `reason`.
 _REMEMBERED = "url status access sign error timed_out replayed made_up proxy dropped is_fault caching ended_at".split()

@@ -28,17 +28,16 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, without_backoff
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, fresh_until
-from scrapy_rep.protocol.lifecycle import RobotsPolicy, Terms, after_fetch
+from scrapy_rep.protocol.lifecycle import Basis, RobotsPolicy, Terms, after_fetch
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import RETRY_DELAY
 from scrapy_rep.protocol.redirect_target import is_private, must_be_public, why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import with_access
-from scrapy_rep.protocol.words import AccessResult, Basis
 
 ONE_ROUND = -1.0  # seconds that are left for pauses: less than any pause, so no further round begins
 RETRIES_WITHOUT_PROOF = 3  # at most, after time-outs that prove nothing; each may take REP_FETCH_TIMEOUT

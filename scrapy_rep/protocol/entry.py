@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.outage import BACKOFF_MAX, MAX_UNSEEN, Outage
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.status_policy import SIGNS, StatusRow, result_of
-from scrapy_rep.protocol.words import AccessResult
 
 VERSION = b"\x05"  # the first byte of an entry's bytes; an entry with another version counts as missing
 MAX_HEADER = 65_536  # the most bytes of JSON before the rules; each value was cut when the response was read

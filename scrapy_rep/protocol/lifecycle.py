@@ -18,16 +18,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME, refresh_from
 from scrapy_rep.protocol.outage import CLOCK_SKEW, MAX_UNSEEN, outage_after
 from scrapy_rep.protocol.readings import other_readings, strictest
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
-from scrapy_rep.protocol.robotstxt.rules import Received, Verdict
+from scrapy_rep.protocol.robotstxt.rules import Received, Verdict, VerdictReason
 from scrapy_rep.protocol.status_policy import StatusRow
-from scrapy_rep.protocol.words import AccessResult, Basis, VerdictReason
 
 
 class State(Enum):
@@ -40,6 +39,14 @@ class State(Enum):
     UNREACHABLE = "robots.txt is unreachable, and there are no stored rules that may be used after they expire"
     UNREACHABLE_STALE = "robots.txt is unreachable, and the stored rules are obeyed although they have expired"
     LONG_UNREACHABLE = "robots.txt has been unreachable for too long, and no rules are stored"
+
+
+class Basis(Enum):
+    """What decides about a request."""
+
+    NOTHING_ALLOWED = "nothing is allowed"
+    STORED = "the stored response"
+    EVERYTHING_ALLOWED = "everything is allowed"
 
 
 class Refetch(Enum):

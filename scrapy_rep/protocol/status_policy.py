@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.challenge import MAX_PAGE, VENDORS
 from scrapy_rep.protocol.foreign_text import MAX_TEXT, shortened
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.words import A_PAGE, AccessResult
+from scrapy_rep.protocol.words import A_PAGE
 
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 

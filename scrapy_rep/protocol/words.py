@@ -22,45 +22,13 @@ class WordEnum(Enum):
 
 # Answers for robots.txt.
 
-
-class AccessResult(WordEnum):
-    """What the answer to a request for robots.txt means for the crawler (2.3.1)."""
-
-    SUCCESS = "success"
-    """The server sent a robots.txt. The crawler obeys its rules (2.3.1.1)."""
-    REDIRECT = "redirect"
-    """The server sent a redirect. The crawler follows it, so this is never the result of a whole fetch (2.3.1.2)."""
-    UNAVAILABLE = "unavailable"
-    """The site has no usable robots.txt (a 404, for example), so everything is allowed (2.3.1.3)."""
-    RESTRICTED = "restricted"
-    """The site restricts access to robots.txt, so nothing is allowed. This result is cached in the same way as rules.
-    RFC 9309 does not define this result. Only REP_STATUS_POLICY can give it."""
-    UNREACHABLE = "unreachable"
-    """The fetch failed (a 503, for example), so usually nothing is allowed. It is retried after a backoff (2.3.1.4)."""
-
-
-# The results that an entry can store, in words, each with its source. The status policy may name another source.
-ACCESS_WORDS: Mapping[AccessResult, tuple[str, str]] = {
-    AccessResult.SUCCESS: ("its rules are obeyed", "RFC 9309 2.3.1.1"),
-    AccessResult.UNAVAILABLE: ("everything is allowed", "RFC 9309 2.3.1.3"),
-    AccessResult.RESTRICTED: ("nothing is allowed", "REP_STATUS_POLICY"),
+# Value of `AccessResult` -> what the crawler does, and the source. The status policy may name another source.
+ACCESS_WORDS: Mapping[str, tuple[str, str]] = {
+    "success": ("its rules are obeyed", "RFC 9309 2.3.1.1"),
+    "unavailable": ("everything is allowed", "RFC 9309 2.3.1.3"),
+    "restricted": ("nothing is allowed", "REP_STATUS_POLICY"),
 }
 NO_RULES = "it has no rules, so everything is allowed"
-
-
-class OriginKind(WordEnum):
-    """What an origin's robots.txt means for the crawl. The values follow a number: `12 origins with rules`."""
-
-    WITH_RULES = "with rules"
-    """Rules are obeyed; in an outage, the old rules."""
-    WITHOUT_RULES = "without rules"
-    """Everything is allowed."""
-    RESTRICTED = "restricted"
-    """Nothing is allowed, by REP_STATUS_POLICY."""
-    CHALLENGED = "challenged"
-    """Unreachable, because the site answers with a challenge."""
-    UNREACHABLE = "unreachable"
-    """Unreachable for any other reason."""
 
 
 # Why an origin has no rules. These words are counted.
@@ -82,14 +50,6 @@ SIGNATURE_ADVICE = (
 # Outages.
 
 
-class Basis(Enum):
-    """What decides about a request."""
-
-    NOTHING_ALLOWED = "nothing is allowed"
-    STORED = "the stored response"
-    EVERYTHING_ALLOWED = "everything is allowed"
-
-
 class OutageWords(NamedTuple):
     """What the crawl does while robots.txt is unreachable, in words."""
 
@@ -99,14 +59,15 @@ class OutageWords(NamedTuple):
     source: str
 
 
-OUTAGE_WORDS: Mapping[Basis, OutageWords] = {
-    Basis.NOTHING_ALLOWED: OutageWords("nothing of its origin is fetched", "", "RFC 9309 2.3.1.4"),
-    Basis.STORED: OutageWords(
+# By the values of `lifecycle.Basis`.
+OUTAGE_WORDS: Mapping[str, OutageWords] = {
+    "nothing is allowed": OutageWords("nothing of its origin is fetched", "", "RFC 9309 2.3.1.4"),
+    "the stored response": OutageWords(
         "its last known rules are still obeyed",
         "are decided by its last answer before the outage (RFC 9309 2.4)",
         "RFC 9309 2.4",
     ),
-    Basis.EVERYTHING_ALLOWED: OutageWords(
+    "everything is allowed": OutageWords(
         "after so long, everything is allowed",
         "are allowed after so long an outage (REP_UNREACHABLE_DAYS, RFC 9309 2.3.1.4)",
         "RFC 9309 2.3.1.4",
@@ -130,22 +91,6 @@ LAST_ANSWER_COUNTS = "its last answer still counts"
 # Verdicts and refusals.
 
 
-class VerdictReason(WordEnum):
-    """Why a URL may or may not be fetched. REASON_WORDS has the words for people."""
-
-    RULE = "rule"
-    NO_RULE = "no rule"
-    NO_GROUP = "no group"
-    UNAVAILABLE = "unavailable"
-    RESTRICTED = "restricted"
-    UNREACHABLE = "unreachable"
-    TOO_COSTLY = "too costly"
-    USAGE = "usage"
-    EXEMPT = "exempt"
-    NOT_SUBJECT = "not subject"
-    NO_HOST = "no host"
-
-
 class ReasonWords(NamedTuple):
     """A reason in words, and where the reason is specified. A text is empty if no verdict needs it."""
 
@@ -164,8 +109,9 @@ class ReasonWords(NamedTuple):
     the product token of the rule's group; `{cure}` is from FAILURES."""
 
 
-REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
-    VerdictReason.RULE: ReasonWords(
+# By the values of `rules.VerdictReason`.
+REASON_WORDS: Mapping[str, ReasonWords] = {
+    "rule": ReasonWords(
         "a rule allows it",
         "a rule forbids it",
         "RFC 9309 2.2.2",
@@ -173,17 +119,17 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "by rules",
         "The rule is for {token!r}. If your crawler has another name, set ROBOTSTXT_USER_AGENT to that name",
     ),
-    VerdictReason.NO_RULE: ReasonWords("no rule matches it", "", "RFC 9309 2.2.2"),
-    VerdictReason.NO_GROUP: ReasonWords("robots.txt has no rules for this crawler", "", "RFC 9309 2.2.1"),
-    VerdictReason.UNAVAILABLE: ReasonWords("the site has no usable robots.txt", "", "RFC 9309 2.3.1.3"),
-    VerdictReason.TOO_COSTLY: ReasonWords(
+    "no rule": ReasonWords("no rule matches it", "", "RFC 9309 2.2.2"),
+    "no group": ReasonWords("robots.txt has no rules for this crawler", "", "RFC 9309 2.2.1"),
+    "unavailable": ReasonWords("the site has no usable robots.txt", "", "RFC 9309 2.3.1.3"),
+    "too costly": ReasonWords(
         "",
         "comparing the URL with the rules would take too long",
         "RFC 9309 3",
         "Forbidden because {words} ({url})",
         "by rules",
     ),
-    VerdictReason.UNREACHABLE: ReasonWords(
+    "unreachable": ReasonWords(
         "robots.txt has been unreachable for a long time",
         "robots.txt is unreachable",
         "RFC 9309 2.3.1.4",
@@ -191,7 +137,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "because robots.txt was unreachable",
         "robots.txt was unreachable. {cure}",
     ),
-    VerdictReason.RESTRICTED: ReasonWords(
+    "restricted": ReasonWords(
         "",
         "access to robots.txt is restricted",
         "REP_STATUS_POLICY",
@@ -199,16 +145,16 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "by REP_STATUS_POLICY",
         "The site restricts access to robots.txt. Ask it for access, or change REP_STATUS_POLICY",
     ),
-    VerdictReason.USAGE: ReasonWords(
+    "usage": ReasonWords(
         "",
         "the site disallows a purpose of the crawl",
         "drafts on usage; REP_PURPOSES_REFUSE",
         "Forbidden for the purpose {purpose!r} by {place}",
         "by REP_PURPOSES_REFUSE",
     ),
-    VerdictReason.EXEMPT: ReasonWords("the crawl exempts it", "", "REP_EXEMPT, dont_obey_robotstxt"),
-    VerdictReason.NOT_SUBJECT: ReasonWords("robots.txt does not apply to it", "", "RFC 9309 2.2.2, 2.3"),
-    VerdictReason.NO_HOST: ReasonWords(
+    "exempt": ReasonWords("the crawl exempts it", "", "REP_EXEMPT, dont_obey_robotstxt"),
+    "not subject": ReasonWords("robots.txt does not apply to it", "", "RFC 9309 2.2.2, 2.3"),
+    "no host": ReasonWords(
         "",
         "the URL has no valid host",
         "RFC 9110 4.2.1",
@@ -248,3 +194,13 @@ def were_refused(number: int, *, is_dry_run: bool) -> str:
     if is_dry_run:
         return "would have been refused (REP_DRY_RUN)"
     return "was refused" if number == 1 else "were refused"
+
+
+def duration(seconds: float) -> str:
+    """Write a duration as `0.2 s`, `3 min 5 s` or `27 h 47 min`."""
+    if round(seconds) < 60:
+        return f"{seconds:.2g} s" if seconds >= 0.01 or not seconds else "< 0.01 s"
+    minutes, rest = divmod(round(seconds) if seconds < 3_600 else 60 * round(seconds / 60), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "min"), (rest, "s"))
+    return " ".join(f"{amount:,} {unit}" for amount, unit in parts if amount)

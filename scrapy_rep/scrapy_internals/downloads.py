@@ -1,4 +1,4 @@
-"""Scrapy's downloader: requests that do not count against CONCURRENT_REQUESTS, and its handlers.
+"""Scrapy's downloader: requests that do not count against CONCURRENT_REQUESTS, its handlers, look-ups of names.
 
 Two changes to Scrapy's aiohttp and httpx handlers, and to those of scrapy-download-handlers-incubator
 (`prepare_handlers`):
@@ -11,10 +11,11 @@ Two changes to Scrapy's aiohttp and httpx handlers, and to those of scrapy-downl
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from sys import maxsize
 from typing import Any
 
 from scrapy import signals
@@ -41,7 +42,7 @@ def was_sent(request: Request) -> bool:
 def limit_of_downloader(crawler: Crawler) -> int:
     """Return how many requests Scrapy's downloader allows at a time now: CONCURRENT_REQUESTS, unless another component
     has changed it during the crawl."""
-    return getattr(crawler.engine.downloader, "total_concurrency", 0) or maxsize  # 0 means no limit
+    return getattr(crawler.engine.downloader, "total_concurrency", 0) or sys.maxsize  # 0 means no limit
 
 
 class UncountedDownloads:
@@ -106,6 +107,16 @@ def wrap_handlers(crawler: Crawler, wrap: Callable[[Request, Call], Coroutine[An
     else:
         handlers.download_request_async = lambda request: wrap(request, partial(download, request))
     return download is not None
+
+
+def do_look_ups_wait() -> bool:
+    """Whether look-ups of names wait for a thread: of Twisted's reactor or, with aiohttp and httpx, of asyncio's loop.
+    False if the pools of threads cannot be read."""
+    reactor: Any = sys.modules.get("twisted.internet.reactor")  # importing it would install a reactor
+    loop: Any = asyncio._get_running_loop()  # noqa: SLF001 - None without a loop, as with another reactor
+    team = getattr(reactor.getThreadPool(), "_team", None) if hasattr(reactor, "getThreadPool") else None
+    calls = getattr(getattr(loop, "_default_executor", None), "_work_queue", None)
+    return (team is not None and team.statistics().backloggedWorkCount > 0) or (calls is not None and calls.qsize() > 0)
 
 
 # A WARNING about a handler whose pool may have only CONCURRENT_REQUESTS connections.

@@ -16,18 +16,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList
 
-from scrapy_rep.clock import Clock
-from scrapy_rep.log import logger_of
+from scrapy_rep.crawl import Crawl, Part
 from scrapy_rep.protocol.entry import Entry, entry_from_bytes, entry_to_bytes, latest
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import RETRY_DELAY
 from scrapy_rep.scrapy_internals.compat import sleep
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 from scrapy_rep.user_agent import user_agent_sent
@@ -51,12 +48,12 @@ class LeaseClaim:
     """Takes or renews the lease every few seconds, until it is cancelled."""
 
 
-class SharedStore:
-    def __init__(self, crawler: Crawler, storage: Storage, settings: RepSettings, clock: Clock) -> None:
+class SharedStore(Part):
+    def __init__(self, crawl: Crawl, storage: Storage) -> None:
+        super().__init__(crawl)
         self._storage = storage
-        self._breaker = CircuitBreaker(crawler.stats.inc_value, clock.monotonic, logger_of(crawler))
-        self._settings = settings
-        self._clock = clock
+        self._breaker = CircuitBreaker(self._count, self._clock.monotonic, self._log)
+        crawler, settings = crawl.crawler, crawl.settings
         sent, _source = user_agent_sent(crawler.settings, crawler.spider)
         self._user_agent = shortened((sent or b"").decode("latin-1"))
         # Seconds to wait for another crawler's fetch. A fetch along many slow redirects takes longer; then both fetch.

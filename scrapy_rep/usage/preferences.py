@@ -9,8 +9,7 @@ from importlib.util import find_spec
 from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.readings import strictest
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
-from scrapy_rep.protocol.words import VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
 from scrapy_rep.usage import POLICY_TOKENS, ROBOTS_META, ROBOTS_TAGS, TDM_META, TDM_RESERVATION, USAGE_HEADERS
 from scrapy_rep.usage.statements import Statement, deciding_statements, preferences_in_tag, preferences_of, stricter
 

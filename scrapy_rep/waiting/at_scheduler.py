@@ -42,6 +42,7 @@ door. With scrapy-redis, another crawler puts them back into the queue.
 
 from __future__ import annotations
 
+from collections.abc import KeysView
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -50,18 +51,18 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from twisted.python.failure import Failure
 
+from scrapy_rep.crawl import Crawl, Part
+from scrapy_rep.fetching.places import Connections
 from scrapy_rep.fetching.single_flight import SingleFlight
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.protocol.lifecycle import Basis, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.words import Basis
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests, scheduler_of
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.scrapy_internals.slots import Sites
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.waiting.copies import COPIES_FAILED, KeptCopies, KeptInJobdir, KeptInRedis
 from scrapy_rep.waiting.order import Wait, WaitingRequests
 from scrapy_rep.waiting.turns import Turns
@@ -74,7 +75,7 @@ IDLE_EVERY = 1.0  # seconds between two signals `spider_idle` while REP_WAITING_
 NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over request that need not wait
 
 
-class SchedulerDoor:
+class SchedulerDoor(Part):
     """Stands in for the scheduler: hands requests to the engine, and keeps those that wait for a robots.txt."""
 
     _scheduler: WrappedScheduler
@@ -83,14 +84,23 @@ class SchedulerDoor:
     _turns: Turns
 
     def __init__(
-        self, crawler: Crawler, settings: RepSettings, gate: Gate, single_flight: SingleFlight, waits: Waits
+        self,
+        crawl: Crawl,
+        gate: Gate,
+        single_flight: SingleFlight,
+        connections: Connections,
+        waits: Waits,
+        *,
+        in_pause: KeysView[Origin],
     ) -> None:
-        self._crawler = crawler
-        self._max_waiting = settings.waiting_max
+        """`in_pause`: the origins whose fetch pauses between two rounds. They change."""
+        super().__init__(crawl)
+        self._max_waiting = crawl.settings.waiting_max
         """REP_WAITING_MAX. If it is 0, requests wait in the downloader."""
-        self._max_sites = max(settings.memory_origins // 2, 1)
-        self._connections = single_flight.connections
-        self._connections.is_from_scheduler = self.is_from_scheduler
+        self._max_sites = max(crawl.settings.memory_origins // 2, 1)
+        self._connections = connections
+        self._in_pause = in_pause
+        connections.is_from_scheduler = self.is_from_scheduler
         self._gate = gate
         self._single_flight = single_flight
         self._waits = waits
@@ -105,7 +115,7 @@ class SchedulerDoor:
         self._ended_by: WeakKeyDictionary[Request, RobotsPolicy] = WeakKeyDictionary()
         """The policy that ended a request's wait, if it allows nothing because robots.txt is unreachable."""
         self._is_open = False
-        self._copies = KeptCopies(crawler)
+        self._copies = KeptCopies(crawl.crawler)
 
     @property
     def is_in_use(self) -> bool:
@@ -114,9 +124,9 @@ class SchedulerDoor:
 
     def open(self, downloads: UncountedDownloads) -> None:
         """Wrap the scheduler. If that is impossible, requests wait in the downloader."""
-        scheduler, log = scheduler_of(self._crawler), logger_of(self._crawler)
+        scheduler = scheduler_of(self._crawler)
         if is_of(scheduler, "apify.scrapy.scheduler", "ApifyScheduler"):
-            log.warning(
+            self._log.warning(
                 "REP_WAITING_MAX counts as 0 with Apify's scheduler, which believes that a request outside of the"
                 " downloader is done. Requests from this scheduler count against CONCURRENT_REQUESTS while they wait"
                 " for a robots.txt"
@@ -125,7 +135,7 @@ class SchedulerDoor:
         try:
             self._scheduler = WrappedScheduler(self._crawler, scheduler, self)
         except AttributeError as exc:
-            log.warning(
+            self._log.warning(
                 "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"
                 " methods cannot be replaced (%s)",
                 exc,
@@ -146,7 +156,7 @@ class SchedulerDoor:
         left_over = self._copies.left_over()
         if left_over:
             number = len(left_over)
-            logger_of(self._crawler).info("Requests that waited for a robots.txt when this job was killed: %d", number)
+            self._log.info("Requests that waited for a robots.txt when this job was killed: %d", number)
         for request in left_over:
             origin, site = self._gate.origin_to_await(request), self._sites.site_of(request)
             if origin is not None:
@@ -188,7 +198,7 @@ class SchedulerDoor:
         a spider that gets its URLs when it is idle would get none for as long as they wait. But if
         REP_WAITING_MAX is reached, the spider is idle at most once in IDLE_EVERY: otherwise, it would get all its URLs
         meanwhile."""
-        is_pausing = self._here.waiting.keys() <= self._single_flight.in_pause.keys()
+        is_pausing = self._here.waiting.keys() <= self._in_pause
         is_full = self._here.beyond_the_first >= self._max_waiting > 0
         was_idle = is_full and self._waits.monotonic() < self._idle_at + IDLE_EVERY
         is_busy = bool(self._here.ready) or not is_pausing or was_idle

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from weakref import WeakSet
 
 from scrapy import Request, signals
-from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import create_looping_call
 
-from scrapy_rep.log import logger_of
+from scrapy_rep.crawl import Crawl, Part
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import counted
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_waited, send
 from scrapy_rep.stats import WAITED
 from scrapy_rep.waiting.order import Wait
@@ -21,21 +18,18 @@ EVERY = 15.0  # seconds from one log line to the next
 MAX_ORIGINS_NAMED = 3  # origins in the log line, those with the longest waits
 
 
-class Waits:
+class Waits(Part):
     """Counts a request in rep/waited when it first waits. Sends `request_waited` when the request first resumes."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, monotonic: Callable[[], float]) -> None:
-        self._crawler = crawler
-        self._settings = settings
-        self._count = crawler.stats.inc_value
-        self._log = logger_of(crawler)
-        self.monotonic = monotonic
+    def __init__(self, crawl: Crawl) -> None:
+        super().__init__(crawl)
+        self.monotonic = crawl.clock.monotonic
         self._under_way: set[Wait] = set()
         self._resumed: WeakSet[Request] = WeakSet()
         self.number_waited = 0
         """The number of requests that have waited and then resumed."""
         self._number_cancelled = 0
-        crawler.signals.connect(self._opened, signal=signals.spider_opened)
+        crawl.crawler.signals.connect(self._opened, signal=signals.spider_opened)
 
     def begin(self, request: Request, origin: Origin, site: str = "") -> Wait:
         if request not in self._resumed:

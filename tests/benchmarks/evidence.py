@@ -22,11 +22,10 @@ from scrapy.http import Response
 from warcs import checked
 
 from scrapy_rep.extensions.archive import WarcFile
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.words import AccessResult
 
 LIMIT = 512_000
 

@@ -32,11 +32,10 @@ from scrapy.utils.reactor import install_reactor
 from scrapy.utils.test import get_crawler
 
 from scrapy_rep.fetching.memory import Memory
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage, storage_of
 

@@ -26,16 +26,14 @@ from redis_server import RedisServer
 from scrapy import Spider
 from scrapy.robotstxt import ProtegoRobotParser
 from scrapy.utils.test import get_crawler
-from test_lifecycle_table import copy as response
-from test_lifecycle_table import forty_days
+from test_lifecycle_table import copy as response, forty_days
 from web import Site, Web
 
 from scrapy_rep.fetching.memory import EACH_PARSED, Memory
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import RepSettings
 
 DAY = 24 * 3600.0

@@ -20,16 +20,11 @@ from web import Web, answer, redirect
 
 from scrapy_rep.commands.output import JSON_KEYS, MAX_IGNORED
 from scrapy_rep.commands.urls import CHUNK
+from scrapy_rep.protocol.answer import AccessResult
+from scrapy_rep.protocol.lifecycle import Basis
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.protocol.status_policy import CAUTIOUS
-from scrapy_rep.protocol.words import (
-    ACCESS_WORDS,
-    OF_GROUP,
-    OUTAGE_WORDS,
-    REASON_WORDS,
-    AccessResult,
-    Basis,
-    VerdictReason,
-)
+from scrapy_rep.protocol.words import ACCESS_WORDS, OF_GROUP, OUTAGE_WORDS, REASON_WORDS
 
 RULES = """\
 # who may
@@ -52,7 +47,7 @@ QUICK = ["-s", "REP_FETCH_RETRIES=0", "-s", "USER_AGENT=ExampleBot/1.0"]
 
 def because(reason: VerdictReason) -> str:
     """Return why a URL is allowed, in words."""
-    return f"{REASON_WORDS[reason].allowed} ({REASON_WORDS[reason].source})"
+    return f"{REASON_WORDS[reason.value].allowed} ({REASON_WORDS[reason.value].source})"
 
 
 @pytest.fixture
@@ -253,7 +248,7 @@ def test_by_which_token_rule_and_line(web: Web, tmp_path: Path) -> None:
     assert done.row("refused") == f"by line 3, Disallow: /private/ ({EVERYONE})"
     assert done.row("crawler") == "ExampleBot"
     assert done.row("robots.txt") == site.robots_url
-    assert done.row("answer") == "HTTP 200: success, {} ({})".format(*ACCESS_WORDS[AccessResult.SUCCESS])
+    assert done.row("answer") == "HTTP 200: success, {} ({})".format(*ACCESS_WORDS[AccessResult.SUCCESS.value])
     assert re.fullmatch(r"24 h, fetched (just now|\d s ago)", done.row("valid for"))
     assert done.row("crawl-delay") == "2.5 s, not obeyed (REP_CRAWL_DELAY_MAX = 0)"
     assert done.row("sitemaps") == "https://example.com/sitemap.xml"
@@ -271,8 +266,8 @@ def test_the_chain_of_redirects(web: Web, tmp_path: Path) -> None:
     assert done.row("answer").startswith("HTTP 200: success")
 
 
-NOTHING, EVERYTHING = ACCESS_WORDS[AccessResult.RESTRICTED][0], ACCESS_WORDS[AccessResult.UNAVAILABLE][0]
-UNREACHABLE = OUTAGE_WORDS[Basis.NOTHING_ALLOWED]
+NOTHING, EVERYTHING = ACCESS_WORDS[AccessResult.RESTRICTED.value][0], ACCESS_WORDS[AccessResult.UNAVAILABLE.value][0]
+UNREACHABLE = OUTAGE_WORDS[Basis.NOTHING_ALLOWED.value]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from web import Web, answer, redirect
 
 from scrapy_rep.commands.compare import compared
 from scrapy_rep.commands.findings import CrawlerProfile, finding_by, policy_of_file
-from scrapy_rep.protocol.words import OF_GROUP, REASON_WORDS, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
+from scrapy_rep.protocol.words import OF_GROUP, REASON_WORDS
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, BuiltinParser
 
 RULES = "User-agent: *\nDisallow: /private/\n\nUser-agent: NewsBot\nDisallow: /drafts/\n"
@@ -114,7 +115,7 @@ def test_a_list_and_json(tmp_path: Path) -> None:
     file = ["--file", "robots.txt", "--compare", "-s", "USER_AGENT=Foo/1.0 (like NewsBot)"]
     done = Ended(*file, "-", cwd=tmp_path, stdin=b"/drafts/a\n/b\n")
     why = "it searches its whole User-Agent 'Foo/1.0 (like NewsBot)' for the names in robots.txt"
-    no_rule = f"{REASON_WORDS[VerdictReason.NO_RULE].allowed} ({OF_GROUP.format(token='*')})"
+    no_rule = f"{REASON_WORDS[VerdictReason.NO_RULE.value].allowed} ({OF_GROUP.format(token='*')})"
     assert done.stdout.splitlines() == [
         f"allowed\t/drafts/a\t{no_rule}\tScrapy's own: refused: {why}",
         f"allowed\t/b\t{no_rule}\tScrapy's own: the same",

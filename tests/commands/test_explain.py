@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from suite import CONTESTED, cases
 
 from scrapy_rep.commands.findings import CrawlerProfile, Finding, finding_by, policy_of_file
@@ -18,8 +17,7 @@ from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.protocol.words import VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 
 
 def marks(text: str, token: str = "bot", path: str = "/none") -> str:

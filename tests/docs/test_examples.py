@@ -37,7 +37,7 @@ def settings_with(*parts: str) -> Block:
 
 
 def test_refusals_are_shown_in_the_words_of_the_code() -> None:
-    words = REASON_WORDS[VerdictReason.RULE].refusal.partition("{")[0]
+    words = REASON_WORDS[VerdictReason.RULE.value].refusal.partition("{")[0]
     shown = [(page, found) for page, text in PAGES.items() for found in REFUSAL.findall(text)]
     assert [each for each in shown if each[1] != words] == []
     assert {page for page, _ in shown} >= {"README.md", "docs/index.md", "docs/log.md", "docs/start.md"}

@@ -185,7 +185,7 @@ async def test_look_ups_for_pages_that_are_only_counted_hold_up_no_request(
     class Starting(CrawlSpider):
         def parse(self, response: Response, **more: Any) -> Any:
             super().parse(response, **more)
-            self.crawl.ends.append(RepMiddleware.of(self.crawler)._single_flight.connections._starting.copy())
+            self.crawl.ends.append(RepMiddleware.of(self.crawler)._single_flight._connections._starting.copy())
             if len(self.crawl.pages) == len(sites):
                 yield self.prepared(new.url("/"))
             elif len(self.crawl.pages) > len(sites):

@@ -11,9 +11,8 @@ from scrapy.crawler import Crawler
 from web import RULES, Route, Web, answer, redirect
 
 from scrapy_rep import signals
-from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.origin_info import OriginInfo, OriginKind
 from scrapy_rep.protocol.status_policy import CAUTIOUS, RFC9309
-from scrapy_rep.protocol.words import OriginKind
 
 WITH_RULES, WITHOUT_RULES, RESTRICTED = OriginKind.WITH_RULES, OriginKind.WITHOUT_RULES, OriginKind.RESTRICTED
 CHALLENGED, UNREACHABLE = OriginKind.CHALLENGED, OriginKind.UNREACHABLE

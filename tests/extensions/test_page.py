@@ -18,8 +18,11 @@ from scrapy import Request
 from web import Web, answer, redirect
 
 from scrapy_rep.extensions.report.page import FORMS, MEANINGS, fill, html_page
+from scrapy_rep.origin_info import OriginKind
+from scrapy_rep.protocol.answer import AccessResult
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.words import REASON_WORDS, AccessResult, OriginKind, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
+from scrapy_rep.protocol.words import REASON_WORDS
 
 TEMPLATE = files("scrapy_rep.extensions.report").joinpath("page.html").read_text("utf-8")
 DIFFICULT_SITES = ROOT / "docs" / "difficult-sites.md"
@@ -119,7 +122,7 @@ async def test_the_page_of_a_real_crawl(web: Web, tmp_path: Path) -> None:
     assert "NewsBot, from the User-Agent in USER_AGENT" in words
     assert "REP_FETCH_RETRIES = 0" in words
     assert "66.7% of all requests" in words
-    assert f"{REASON_WORDS[VerdictReason.UNREACHABLE].refused}: HTTP 503" in words
+    assert f"{REASON_WORDS[VerdictReason.UNREACHABLE.value].refused}: HTTP 503" in words
     assert f"{down.origin} HTTP 503" in words
     assert evil.robots_url in reader.attributes("href")
 

@@ -22,9 +22,10 @@ from scrapy_rep.extensions import report
 from scrapy_rep.extensions.report import WaitingTimes
 from scrapy_rep.protocol.foreign_text import MAX_RULE, MAX_TEXT
 from scrapy_rep.protocol.outage import BACKOFFS
-from scrapy_rep.protocol.words import REASON_WORDS, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
+from scrapy_rep.protocol.words import REASON_WORDS
 
-UNREACHABLE = REASON_WORDS[VerdictReason.UNREACHABLE].refused
+UNREACHABLE = REASON_WORDS[VerdictReason.UNREACHABLE.value].refused
 
 
 @ensureDeferred

@@ -18,7 +18,7 @@ from web import RULES, Route, Web, answer, redirect
 
 from scrapy_rep import AccessResult, RobotsUnreachable
 from scrapy_rep.protocol.answer import Answer
-from scrapy_rep.protocol.words import VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_response
 

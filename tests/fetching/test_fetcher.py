@@ -18,6 +18,7 @@ from loopback import serving
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.signals import bytes_received
@@ -26,8 +27,9 @@ from twisted.internet.defer import CancelledError
 from twisted.web._newclient import HTTP11ClientProtocol
 from web import Web, answer, redirect
 
-from scrapy_rep.clock import Clock
+from scrapy_rep.crawl import Clock, Crawl
 from scrapy_rep.fetching.download import Fetcher
+from scrapy_rep.fetching.places import Connections
 from scrapy_rep.fetching.request import Cookies
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask
@@ -82,6 +84,10 @@ class UnderWay(UncountedDownloads):
             self.steps.append("left")
 
 
+def crawl_of(crawler: Crawler) -> Crawl:
+    return Crawl.of(crawler, RepSettings.read(crawler.settings), Clock(time, monotonic, sleep))
+
+
 async def fetched(url: str, *, cancel_after: float | None = None, **settings: Any) -> tuple[Any, list[str]]:
     """Return the result of `Fetcher.fetch` in a crawl, and the steps of its context manager."""
     under_way = UnderWay()
@@ -89,9 +95,8 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
 
     class Fetches(CrawlSpider):
         async def start(self) -> AsyncIterator[Any]:
-            fetcher = Fetcher(
-                self.crawler, RepSettings.read(self.crawler.settings), under_way, Clock(time, monotonic, sleep)
-            )
+            crawl = crawl_of(self.crawler)
+            fetcher = Fetcher(crawl, under_way, Connections(crawl))
             fetching = deferred_from_coro(fetcher.fetch(Ask(url), Request(url), Cookies(ANY)))
             if cancel_after is not None:
                 await sleep(cancel_after)
@@ -167,8 +172,8 @@ async def test_after_a_cancelled_fetch_the_crawl_hears_of_no_octets_of_pages(web
     class Cancels(CrawlSpider):
         async def start(self) -> AsyncIterator[Any]:
             under_way = UncountedDownloads(self.crawler)
-            settings, clock = RepSettings.read(self.crawler.settings), Clock(time, monotonic, sleep)
-            fetcher = Fetcher(self.crawler, settings, under_way, clock)
+            crawl = crawl_of(self.crawler)
+            fetcher = Fetcher(crawl, under_way, Connections(crawl))
             request = Request(site.url("/"))
             fetching = deferred_from_coro(fetcher.fetch(Ask(site.robots_url), request, Cookies(ANY)))
             fetching.addErrback(lambda _failure: None)

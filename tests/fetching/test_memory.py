@@ -10,11 +10,10 @@ from asking import TOKEN, parse
 from scrapy.settings import Settings
 
 from scrapy_rep.fetching.memory import EACH_COMPRESSED, EACH_PARSED, IN_USE_SHARE, WEIGH_EVERY, Memory
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import OCTETS_OF_ORIGIN, RepSettings
 
 NOW, DAY = 1_700_000_000.0, 24 * 3600.0

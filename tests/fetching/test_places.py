@@ -29,13 +29,13 @@ class AsksForRoom(CrawlSpider):
 
     async def start(self) -> Any:
         single_flight = RepMiddleware.of(self.crawler)._single_flight
-        self.crawl.ends.append(single_flight.connections.can_start_another())
+        self.crawl.ends.append(single_flight._connections.can_start_another())
         async for request in super().start():
             yield request
         while len(single_flight._fetches) < len(self.requests):
             await sleep(0.005)
-        self.crawl.ends.append(single_flight.connections.can_start_another())
-        while not single_flight.connections.can_start_another():
+        self.crawl.ends.append(single_flight._connections.can_start_another())
+        while not single_flight._connections.can_start_another():
             await sleep(0.01)
         self.crawl.ends.append(is_fetching(self.crawler))
 
@@ -95,13 +95,13 @@ async def test_fetches_that_a_stop_cancels_do_not_count(web: Web) -> None:
             single_flight = RepMiddleware.of(self.crawler)._single_flight
             async for request in CrawlSpider.start(self):
                 yield request
-            while single_flight.connections.can_start_another():
+            while single_flight._connections.can_start_another():
                 await sleep(0.005)
             close_spider(self, "enough")
 
     settings = {"REP_FETCH_CONCURRENCY": 1, "REP_STORAGE": "never:", "REP_STORAGES": {"never": AnswersNever}}
     result = await crawl(*(web.robots(RULES).url() for _ in range(2)), spider=Stops, settings=settings)
-    assert RepMiddleware.of(result.crawler)._single_flight.connections.can_start_another()
+    assert RepMiddleware.of(result.crawler)._single_flight._connections.can_start_another()
 
 
 @ensureDeferred
@@ -112,7 +112,7 @@ async def test_fetches_in_the_background_do_not_count(web: Web) -> None:
             for origin in map(Origin.of, urls):
                 assert origin is not None
                 single_flight.refresh(origin, Request(origin.robots_url))
-            self.crawl.ends += [len(single_flight._fetches), single_flight.connections.can_start_another()]
+            self.crawl.ends += [len(single_flight._fetches), single_flight._connections.can_start_another()]
             for request in self.requests:
                 yield self.prepared(request)
 

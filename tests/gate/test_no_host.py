@@ -11,7 +11,8 @@ from installed_scrapy import CAN
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 
-from scrapy_rep.protocol.words import REASON_WORDS, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
+from scrapy_rep.protocol.words import REASON_WORDS
 
 URLS = [
     "http:///host/private",
@@ -44,7 +45,10 @@ async def test_a_url_of_http_without_a_host_is_refused(
     number = len(URLS)
     assert result.stats["rep/dropped/no_host"] == result.stats["robotstxt/forbidden"] == number
     assert "robotstxt/request_count" not in result.stats
-    assert f"Refused requests: {number} ({number} {REASON_WORDS[VerdictReason.NO_HOST].counted})" in result.messages(0)
+    assert (
+        f"Refused requests: {number} ({number} {REASON_WORDS[VerdictReason.NO_HOST.value].counted})"
+        in result.messages(0)
+    )
     assert result.tracebacks == []
 
 

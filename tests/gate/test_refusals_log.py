@@ -13,7 +13,8 @@ from scrapy.http import Response
 from scrapy.pipelines.files import FilesPipeline
 from web import RULES, Web, answer, redirect
 
-from scrapy_rep.protocol.words import REASON_WORDS, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
+from scrapy_rep.protocol.words import REASON_WORDS
 from scrapy_rep.refusals import MAX_FIRST_REFUSALS
 
 FORBIDDEN = tuple(words.refusal.partition("{")[0] for words in REASON_WORDS.values() if words.refusal)

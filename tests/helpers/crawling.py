@@ -20,7 +20,8 @@ from web import Site
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware
 from scrapy_rep.protocol import words
-from scrapy_rep.protocol.words import REASON_WORDS, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
+from scrapy_rep.protocol.words import REASON_WORDS
 from scrapy_rep.scrapy_internals.compat import sleep
 
 ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
@@ -63,7 +64,7 @@ def forbidden(where: str) -> str:
 
 def refusal_by(reason: VerdictReason, **parts: str) -> str:
     """Return the message about a request that is refused for a reason."""
-    words = REASON_WORDS[reason]
+    words = REASON_WORDS[reason.value]
     return words.refusal.format(words=words.refused, **parts)
 
 

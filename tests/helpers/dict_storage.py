@@ -11,7 +11,7 @@ from scrapy.settings import Settings
 from scrapy.statscollectors import StatsCollector
 from scrapy.utils.test import get_crawler
 
-from scrapy_rep.clock import Clock
+from scrapy_rep.crawl import Clock, Crawl
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage
 from scrapy_rep.storage.shared_store import SharedStore
@@ -41,4 +41,4 @@ def shared_store(storage: Storage, counted: list[str], clock: Clock = REAL_TIME)
 
     crawler = get_crawler(Spider)
     crawler.stats = Counts(crawler)
-    return SharedStore(crawler, storage, RepSettings.read(Settings()), clock)
+    return SharedStore(Crawl.of(crawler, RepSettings.read(Settings()), clock), storage)

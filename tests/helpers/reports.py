@@ -10,14 +10,14 @@ from typing import Any
 
 from crawling import Time
 from scrapy import Request, Spider, signals
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
 from scrapy_rep import ForbiddenByRobots
+from scrapy_rep.crawl import Clock, Crawl
 from scrapy_rep.extensions.report import Report
 from scrapy_rep.origin_info import KnownOrigins, OriginInfo
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import after_fetch, policy_at
@@ -25,8 +25,8 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.refusals import Refusals
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_waited, robots_known
 from scrapy_rep.user_agent import UserAgent
@@ -40,10 +40,10 @@ parsed = lru_cache(RobotsTxt.parse)
 class Gate:
     """A stand-in for the gate, with only what the report reads from it."""
 
-    def __init__(self, crawler: Crawler, user_agent: UserAgent, time: Time) -> None:
-        self.user_agent = user_agent
-        self.now = time
-        self.refusals = Refusals(crawler, is_dry_run=False)
+    def __init__(self, crawl: Crawl) -> None:
+        self.user_agent = UserAgent(crawl.crawler.settings, crawl.crawler.spider)
+        self.now = crawl.clock.now
+        self.refusals = Refusals(crawl)
         self.origins = KnownOrigins(1_000_000)
 
     def product_tokens(self, request: Request) -> tuple[str, ...]:
@@ -58,9 +58,11 @@ class SimulatedCrawl:
         settings = {"USER_AGENT": "NewsBot/1.0", "REP_REPORT": str(path), "EXTENSIONS_BASE": {}, **settings}
         self.crawler = get_crawler(Spider, settings)
         self.crawler.spider = Spider("headlines")
-        gate: Any = Gate(self.crawler, UserAgent(self.crawler.settings, self.crawler.spider), self.time)
+        clock = Clock(self.time, self.time, sleep)
+        crawl = Crawl.of(self.crawler, RepSettings.read(self.crawler.settings), clock)
+        gate: Any = Gate(crawl)
         self.gate = gate
-        self.report = Report(self.crawler, RepSettings.read(self.crawler.settings), gate)
+        self.report = Report(crawl, gate)
 
     def send(self, signal: object, **arguments: Any) -> None:
         for _receiver, result in self.crawler.signals.send_catch_log(signal, **arguments):

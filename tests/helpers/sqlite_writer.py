@@ -11,10 +11,9 @@ from contextlib import suppress
 
 from scrapy.utils.reactor import install_reactor
 
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.storage.sqlite import SqliteStorage
 
 ORIGINS = [f"https://{n}.example" for n in range(200)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from asking import parse
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from scrapy_rep.protocol.robotstxt.groups import Record
 

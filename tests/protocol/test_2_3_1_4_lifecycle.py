@@ -7,13 +7,12 @@ from dataclasses import replace
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import Refetch, after_fetch, policy_at
 from scrapy_rep.protocol.outage import BACKOFF_MAX, BACKOFFS, LEAST_REST, MAX_UNSEEN, backoff
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.words import AccessResult
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
 NOW = 1_700_000_000.0

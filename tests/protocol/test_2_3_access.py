@@ -8,7 +8,7 @@ import pytest
 from scrapy.http import Headers
 
 from scrapy_rep.fetching.headers import lines_of
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.challenge import BY_HEADER, BY_PAGE, MAX_PAGE, VENDORS, vendor_of_challenge
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import is_private, why_not_followed
@@ -26,7 +26,6 @@ from scrapy_rep.protocol.status_policy import (
     result_of,
     with_access,
 )
-from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import LEAST_REDIRECTS
 
 SUCCESS, REDIRECT, UNAVAILABLE = AccessResult.SUCCESS, AccessResult.REDIRECT, AccessResult.UNAVAILABLE

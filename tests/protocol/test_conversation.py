@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from asking import TOKEN, parse
 
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, conversation, with_meaning
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY, Caching
@@ -20,7 +20,6 @@ from scrapy_rep.protocol.lifecycle import Refetch, Terms
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import BACKOFFS, Outage
 from scrapy_rep.protocol.status_policy import RFC9309
-from scrapy_rep.protocol.words import AccessResult
 
 HOUR = 3_600.0
 TERMS = Terms(

@@ -19,7 +19,7 @@ from generated import bodies_and_questions
 from scrapy_rep.protocol.robotstxt import patterns
 from scrapy_rep.protocol.robotstxt.parser import MAX_PARSED_COPIES, RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import MAX_TARGET
-from scrapy_rep.protocol.words import VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.usage.preferences import Usage
 from scrapy_rep.usage.statements import MAX_CACHED, MAX_READ, statements_for
 

@@ -7,10 +7,9 @@ import zlib
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import (
     VERSION,
     Entry,
@@ -24,7 +23,6 @@ from scrapy_rep.protocol.entry import (
 from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.outage import BACKOFF_MAX, Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.words import AccessResult
 
 URL = "https://example.com/robots.txt"
 CACHING = Caching(max_age=60.0, expires=5.0, date=1.0, age=2.0, no_cache=True)

@@ -6,8 +6,7 @@ import pytest
 from asking import ORIGIN, parse
 
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.protocol.words import VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 
 NEWS = b"""\
 User-agent: googlebot

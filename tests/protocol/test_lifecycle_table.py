@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import (
     Entry,
     StoredResponse,
@@ -15,11 +15,10 @@ from scrapy_rep.protocol.entry import (
     entry_to_bytes,
 )
 from scrapy_rep.protocol.freshness import DAY
-from scrapy_rep.protocol.lifecycle import POLICY_OF_STATE, Refetch, State, after_fetch, policy_at, state_of
+from scrapy_rep.protocol.lifecycle import POLICY_OF_STATE, Basis, Refetch, State, after_fetch, policy_at, state_of
 from scrapy_rep.protocol.outage import BACKOFF_MAX, MAX_UNSEEN, Outage, backoff
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import CAUTIOUS, CHALLENGE, MARKUP, RFC9309, SIGNS
-from scrapy_rep.protocol.words import AccessResult, Basis
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
 NOW = 1_700_000_000.0

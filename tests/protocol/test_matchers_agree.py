@@ -12,8 +12,7 @@ import plain
 import pytest
 from asking import parse
 from generated import bodies_and_questions
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import matching_places, patterns, spellings

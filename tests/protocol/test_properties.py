@@ -10,8 +10,7 @@ from itertools import chain, product
 import plain
 import pytest
 from asking import ORIGIN, TOKEN, line_token, parse, pattern_of
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import is_private, why_not_followed

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scrapy.http import Headers
 
 from scrapy_rep.fetching.headers import cache_control, caching_of, delta_seconds, http_date, lines_of

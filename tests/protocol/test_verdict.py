@@ -12,10 +12,12 @@ import pytest
 from asking import ORIGIN, TOKEN, parse
 
 from scrapy_rep.exceptions import explanation, refusal
+from scrapy_rep.protocol.answer import AccessResult
+from scrapy_rep.protocol.lifecycle import Basis
 from scrapy_rep.protocol.robotstxt import parser, rules
 from scrapy_rep.protocol.robotstxt.parser import MAX_PARSED, RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
-from scrapy_rep.protocol.words import REASON_WORDS, AccessResult, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
+from scrapy_rep.protocol.words import ACCESS_WORDS, OUTAGE_WORDS, REASON_WORDS
 
 ROBOTS = parse(
     """\
@@ -142,13 +144,19 @@ def test_a_file_says_how_much_is_in_it(text: str, words: str) -> None:
 
 
 def test_every_reason_has_its_words_and_its_source() -> None:
-    assert set(REASON_WORDS) == set(VerdictReason)
-    for reason, words in REASON_WORDS.items():
+    assert REASON_WORDS.keys() == {reason.value for reason in VerdictReason}
+    for reason in VerdictReason:
+        words = REASON_WORDS[reason.value]
         assert words.source
         assert words.allowed or words.refused
         for allowed in (True, False):
             verdict = Verdict(allowed, reason)
             assert (verdict.words, verdict.source) == (words.allowed if allowed else words.refused, words.source)
+
+
+def test_what_decides_in_an_outage_and_what_is_stored_have_words() -> None:
+    assert OUTAGE_WORDS.keys() == {basis.value for basis in Basis}
+    assert ACCESS_WORDS.keys() < {access.value for access in AccessResult}
 
 
 def test_every_reason_to_refuse_has_its_message_and_can_be_counted() -> None:
@@ -157,7 +165,8 @@ def test_every_reason_to_refuse_has_its_message_and_can_be_counted() -> None:
 
 
 def test_a_message_can_be_written_without_a_fetch() -> None:
-    for reason, words in REASON_WORDS.items():
+    for reason in VerdictReason:
+        words = REASON_WORDS[reason.value]
         if words.refused:
             assert explanation(Verdict(False, reason)).startswith(words.refusal.partition("{")[0])
 

@@ -26,7 +26,7 @@ from scrapy_rep.fetching.places import Connections, Places
 from scrapy_rep.fetching.single_flight import SingleFlight
 from scrapy_rep.protocol import entry, lifecycle, outage
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
-from scrapy_rep.scrapy_internals import engine_state, name_lookups
+from scrapy_rep.scrapy_internals import downloads, engine_state
 from scrapy_rep.waiting.at_scheduler import SchedulerDoor
 from scrapy_rep.waiting.turns import QueuedSites, Turns
 
@@ -110,7 +110,7 @@ def late_time_outs_are_believed(original: Original, *args: Any) -> Any:
     return replace(original(*args), timed_out_here=False)
 
 
-@fault(name_lookups, "do_look_ups_wait")
+@fault(downloads, "do_look_ups_wait")
 def look_ups_are_not_noticed(original: Original) -> bool:
     """A time-out while look-ups of names wait for a thread counts like any other."""
     return False

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import ADDON as BY_ADDON
-from crawling import CrawlSpider, crawl
+from crawling import ADDON as BY_ADDON, CrawlSpider, crawl
 from doc_pages import ROOT
 from processes import PythonProcess, run_python, until
 from pytest_twisted import ensureDeferred
@@ -31,7 +30,7 @@ from web import RULES, Site, Web, answer
 
 import scrapy_rep
 from scrapy_rep import AccessResult, RepMiddleware, RepRobotParser, VerdictReason
-from scrapy_rep.protocol.words import OriginKind
+from scrapy_rep.origin_info import OriginKind
 from scrapy_rep.settings import OCTETS_OF_ORIGIN, SETTINGS, RepSettings
 
 BUILTIN = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"

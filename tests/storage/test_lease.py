@@ -10,13 +10,12 @@ from crawling import Time
 from dict_storage import DictStorage, shared_store
 from in_loop import in_loop
 
-from scrapy_rep.clock import Clock
-from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.crawl import Clock
+from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes, without_backoff
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.words import AccessResult
 
 
 class TakesLong(DictStorage):

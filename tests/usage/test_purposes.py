@@ -21,8 +21,8 @@ from web import Site, Web, answer, redirect
 
 from scrapy_rep import RepMiddleware
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.protocol.words import REASON_WORDS, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.protocol.words import REASON_WORDS
 from scrapy_rep.signals import robots_known
 from scrapy_rep.usage.preferences import Usage, UsageVerdict
 
@@ -358,7 +358,7 @@ async def test_a_page_that_robots_txt_disallows_is_not_fetched(web: Web) -> None
         *(False, VerdictReason.USAGE, None, "train-ai"),
     )
     assert dict(verdict.usage) == {"train-ai": False, "search": True}
-    assert (verdict.words, verdict.source) == REASON_WORDS[VerdictReason.USAGE][1:3]
+    assert (verdict.words, verdict.source) == REASON_WORDS[VerdictReason.USAGE.value][1:3]
     assert "line 6, group of '*': Content-Signal: /shop/ search=no)" in str(result.refused[site.url("/shop/1")])
     assert result.stats["rep/dropped/usage"] == result.stats["robotstxt/forbidden"] == 2
     assert usage_stats(result) == {

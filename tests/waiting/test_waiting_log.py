@@ -14,6 +14,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.test import get_crawler
 from web import RULES, Web, answer
 
+from scrapy_rep.crawl import Clock, Crawl
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
@@ -53,7 +54,7 @@ def test_the_line_about_waiting_requests(
     caplog.set_level(logging.INFO, "scrapy_rep")
     time = Time()
     crawler = get_crawler(Spider, {"REP_UNREACHABLE_WAIT": 60})
-    waiting = Waits(crawler, RepSettings.read(crawler.settings), time)
+    waiting = Waits(Crawl.of(crawler, RepSettings.read(crawler.settings), Clock(time, time, sleep)))
     for origin, time.now in waits:
         waiting.begin(Request(f"{origin}/"), origin)
     time.now = 40.0

@@ -19,11 +19,10 @@ from scrapy_rep.extensions.output_file import output_path, partial_path
 from scrapy_rep.extensions.report.page import html_page
 from scrapy_rep.gate import EXEMPT_BY
 from scrapy_rep.meta import ROBOTS_TXT_REQUEST, USAGE_KEY
-from scrapy_rep.origin_info import LastResult, OriginInfo
+from scrapy_rep.origin_info import LastResult, OriginInfo, OriginKind
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.protocol.words import OriginKind, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.refusals import MAX_RULE_ORIGINS
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.stats import NOT_JUDGED, USAGE
@@ -124,7 +123,7 @@ class Report(Extension):
     def robots_known(
         self, origin: Origin, info: OriginInfo, request: Request, before: LastResult | None, result: LastResult
     ) -> None:
-        seen, kind, robots = self._origins[origin], result.kind.value, info.policy.robots
+        seen, kind, robots = self._origins[origin], result.kind.value, info.robots
         beyond = ", not read beyond REP_BODY_LIMIT" if robots is not None and robots.truncated else ""
         answer = shortened(info.last.reason.rstrip(".") + beyond)
         seen.result = {

@@ -10,10 +10,9 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from scrapy_rep.clock import duration
 from scrapy_rep.protocol.challenge import WEB_BOT_AUTH
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.words import A_PAGE, ACCESS_DENIED, FAILURES, counted
+from scrapy_rep.protocol.words import A_PAGE, ACCESS_DENIED, FAILURES, counted, duration
 
 JsonLine = Mapping[str, Any]
 

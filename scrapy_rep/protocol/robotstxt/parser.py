@@ -17,8 +17,8 @@ from scrapy_rep.protocol.robotstxt import syntax
 from scrapy_rep.protocol.robotstxt.groups import Group, Record, Segments, read_groups, read_ignored, read_lines
 from scrapy_rep.protocol.robotstxt.longest_match import EffectiveRules
 from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, is_robots_txt
-from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
-from scrapy_rep.protocol.words import VerdictReason, counted
+from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
+from scrapy_rep.protocol.words import counted
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 

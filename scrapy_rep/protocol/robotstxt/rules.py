@@ -1,12 +1,29 @@
-"""The values `Rule` and `Verdict` (RFC 9309 2.2.2)."""
+"""The values `Rule`, `Verdict` and `VerdictReason` (RFC 9309 2.2.2)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from scrapy_rep.protocol.answer import AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
-from scrapy_rep.protocol.words import REASON_WORDS, AccessResult, VerdictReason
+from scrapy_rep.protocol.words import REASON_WORDS, WordEnum
+
+
+class VerdictReason(WordEnum):
+    """Why a URL may or may not be fetched. REASON_WORDS has the words for people."""
+
+    RULE = "rule"
+    NO_RULE = "no rule"
+    NO_GROUP = "no group"
+    UNAVAILABLE = "unavailable"
+    RESTRICTED = "restricted"
+    UNREACHABLE = "unreachable"
+    TOO_COSTLY = "too costly"
+    USAGE = "usage"
+    EXEMPT = "exempt"
+    NOT_SUBJECT = "not subject"
+    NO_HOST = "no host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +104,13 @@ class Verdict:
     @property
     def words(self) -> str:
         """The reason in words, from REASON_WORDS."""
-        words = REASON_WORDS[self.reason]
+        words = REASON_WORDS[self.reason.value]
         return words.allowed if self.allowed else words.refused
 
     @property
     def source(self) -> str:
         """Where the reason is specified, such as `RFC 9309 2.2.2`."""
-        return REASON_WORDS[self.reason].source
+        return REASON_WORDS[self.reason.value].source
 
     @property
     def decided_by(self) -> DecidingLine | None:
