@@ -14,8 +14,6 @@ Where to add
     a setting: a field of `settings.RepSettings`.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,5 @@
 """The add-on (setting ADDONS): switches our middlewares on, and Scrapy's own robots.txt middleware off."""
 
-from __future__ import annotations
-
 from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
@@ -29,7 +27,7 @@ class Addon:
         self._crawler = crawler
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Addon:
+    def from_crawler(cls, crawler: Crawler) -> "Addon":
         if cls not in map(load_object, crawler.settings["ADDONS"]):
             raise wrong_start(crawler, f"{cls.__name__} belongs in no setting but ADDONS; set it to {ADDONS}")
         return cls(crawler)

@@ -1,7 +1,5 @@
 """What the parts of one crawl share: its crawler, settings, clocks, log and stats."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
@@ -31,7 +29,7 @@ class Crawl(NamedTuple):
     """Adds 1, or the second argument, to a stat."""
 
     @classmethod
-    def of(cls, crawler: Crawler, settings: RepSettings, clock: Clock) -> Crawl:
+    def of(cls, crawler: Crawler, settings: RepSettings, clock: Clock) -> "Crawl":
         return cls(crawler, settings, clock, logger_of(crawler), crawler.stats.inc_value)
 
 

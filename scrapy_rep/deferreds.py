@@ -1,7 +1,5 @@
 """Waiting without blocking the event loop: for a Deferred, with a time limit, or for a thread."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress

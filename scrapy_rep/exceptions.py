@@ -1,7 +1,5 @@
 """The exceptions that the errback of a refused request receives, and their messages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from scrapy.exceptions import IgnoreRequest
@@ -52,18 +50,14 @@ def refusal(verdict: Verdict) -> ForbiddenByRobots:
 def explanation(verdict: Verdict) -> str:
     """Return why a verdict refuses, as in `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
     url, decided_by = words.where_from(verdict.robots_url, verdict.final_url), verdict.decided_by
-    place = ""
+    where = ""
     if decided_by is not None:
         is_element = isinstance(decided_by, Statement) and decided_by.directive in {ROBOTS_META, TDM_META}
         form = words.IN_PAGE if is_element else words.IN_HEADER if decided_by.line is None else words.IN_ROBOTS_TXT
-        place = form.format(
-            url=url,
-            line=decided_by.line,
-            group=f", {words.OF_GROUP.format(token=verdict.product_token)}" if verdict.product_token else "",
-            rule=printable(str(decided_by), MAX_RULE),
-        )
+        group = f", {words.OF_GROUP.format(token=verdict.product_token)}" if verdict.product_token else ""
+        where = form.format(url=url, line=decided_by.line, group=group, rule=printable(str(decided_by), MAX_RULE))
     text = words.REASON_WORDS[verdict.reason.value].refusal.format(
-        place=place, url=url, answer=printable(verdict.answer), words=verdict.words, purpose=verdict.purpose
+        where=where, url=url, answer=printable(verdict.answer), words=verdict.words, purpose=verdict.purpose
     )
     return text if verdict.read_as is None else text + words.READ_AS.format(url=printable(verdict.read_as))
 

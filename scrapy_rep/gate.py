@@ -17,8 +17,6 @@ The gate decides, and the door waits: `waiting.at_scheduler.SchedulerDoor` keeps
    waits for it only if one of these functions may drop or change the page (`waits_for_landings`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import urldefrag

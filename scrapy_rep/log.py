@@ -1,7 +1,5 @@
 """The logger: each line names its spider, as Scrapy's own lines do (`%(spider)s` in a log format)."""
 
-from __future__ import annotations
-
 import logging
 from typing import TypeAlias
 

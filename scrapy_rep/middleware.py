@@ -1,4 +1,4 @@
-"""The downloader middleware: Scrapy's hooks, in which a request passes, waits or is dropped.
+"""The downloader middleware: Scrapy's hooks, in which a request passes, waits or is dropped; and the order of a stop.
 
 What a stop does, in order, whether the crawl has finished or was stopped (Ctrl-C, CloseSpider):
 
@@ -15,8 +15,6 @@ What a stop does, in order, whether the crawl has finished or was stopped (Ctrl-
 
 A process that is killed does none of this. With a JOBDIR or scrapy-redis, copies of the requests at the door are left.
 """
-
-from __future__ import annotations
 
 import time
 from collections.abc import Awaitable
@@ -89,7 +87,7 @@ class RepMiddleware:
             self._extensions = start_extensions(crawl, gate)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> RepMiddleware:
+    def from_crawler(cls, crawler: Crawler) -> "RepMiddleware":
         if cls in (load_object(name) for name, order in crawler.settings["ADDONS"].items() if order is not None):
             raise wrong_start(crawler, IN_WRONG_SETTING)
         try:
@@ -120,7 +118,7 @@ class RepMiddleware:
     # For spiders.
 
     @classmethod
-    def of(cls, crawler: Crawler) -> RepMiddleware:
+    def of(cls, crawler: Crawler) -> "RepMiddleware":
         """The crawl's middleware. If there is none, raises ValueError, which names the setting to change."""
         middleware = crawler.get_downloader_middleware(cls)
         if middleware is not None:

@@ -1,7 +1,5 @@
 """What is known of the robots.txt of one origin, and of all origins of a crawl: for signals, log, command, report."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass

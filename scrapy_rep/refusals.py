@@ -1,7 +1,5 @@
 """The refusal of a request: its log line, its stats, the signal `request_forbidden`, the exception."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from dataclasses import dataclass, field
@@ -71,7 +69,6 @@ class Refusals(Part):
         """The number of refused requests for each reason. In a dry run, the number that would have been refused."""
         self.first: dict[VerdictReason, Verdict] = {}
         """The first verdict for each reason, in the order of the refusals."""
-        self._is_dry_run = crawl.settings.dry_run
         self._is_one_shot = is_one_shot(crawl.crawler)
         self.by_rule: TopK[tuple[VerdictReason, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, attrgetter("pages"))
         """Reason and rule -> the pages. Without a rule, the answer for robots.txt takes its place."""
@@ -79,7 +76,7 @@ class Refusals(Part):
 
     def log_dry_run(self) -> None:
         """Log a WARNING at the start of a dry run."""
-        if self._is_dry_run:
+        if self._settings.dry_run:
             self._log.warning(
                 "Dry run (REP_DRY_RUN): requests that robots.txt forbids are sent, and logged as 'Would be refused'"
             )
@@ -89,16 +86,16 @@ class Refusals(Part):
         would be refused, and nothing is raised."""
         self.counts[verdict.reason] += 1
         self.first.setdefault(verdict.reason, verdict)
-        self._count(DRY_RUN.format("forbidden") if self._is_dry_run else FORBIDDEN)
-        self._count((DRY_RUN if self._is_dry_run else DROPPED).format(verdict.reason.name.lower()))
+        self._count(DRY_RUN.format("forbidden") if self._settings.dry_run else FORBIDDEN)
+        self._count((DRY_RUN if self._settings.dry_run else DROPPED).format(verdict.reason.name.lower()))
         self.by_rule[verdict.reason, _rule_or_answer(verdict)].add(request, verdict)
         self._log.log(
             logging.INFO if self._is_shown(verdict) else logging.DEBUG,
-            "Would be refused: %(reason)s: %(request)s" if self._is_dry_run else "%(reason)s: %(request)s",
+            "Would be refused: %(reason)s: %(request)s" if self._settings.dry_run else "%(reason)s: %(request)s",
             {"reason": explanation(verdict), "request": request},
         )
         send(self._crawler, request_forbidden, request=request, verdict=verdict)
-        if not self._is_dry_run:
+        if not self._settings.dry_run:
             raise refusal(verdict)
 
     def _is_shown(self, verdict: Verdict) -> bool:

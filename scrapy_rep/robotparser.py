@@ -1,7 +1,5 @@
 """RepRobotParser: our parser with the interface of Scrapy's RobotParser."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from scrapy.crawler import Crawler
@@ -21,7 +19,7 @@ class RepRobotParser(RobotParser):
         self.robots = robots
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> RepRobotParser:  # noqa: ARG003 - Scrapy's interface
+    def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> "RepRobotParser":  # noqa: ARG003 - Scrapy's interface
         return cls(RobotsTxt.parse(robotstxt_body))
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:

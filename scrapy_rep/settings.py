@@ -1,7 +1,5 @@
 """All settings whose names begin with REP_, each with its default and its check."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -263,7 +261,7 @@ class RepSettings(Terms):
         return self.memory_octets // OCTETS_OF_ORIGIN
 
     @classmethod
-    def read(cls, settings: BaseSettings, spider: object = None) -> RepSettings:
+    def read(cls, settings: BaseSettings, spider: object = None) -> "RepSettings":
         """Return the checked values. Raises ValueError for a wrong value, with the setting, the value and the cure."""
         checked = {name: _checked(name, settings.get(name), setting) for name, setting in SETTINGS.items()}
         values = {name.removeprefix("REP_").lower(): value for name, value in checked.items()}

@@ -4,8 +4,6 @@ If a handler raises an exception, it is logged, and nothing else changes (Scrapy
 crawl are allowed by a robots.txt that is known already. For these, no signal is sent.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A dict of the largest of many values, in bounded memory."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Hashable
 from heapq import nlargest

@@ -4,13 +4,11 @@ The tokens are in the meta of a request, in an attribute of the spider, or in RO
 of these places, the User-Agent has the token (`product_token`).
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -103,26 +101,23 @@ class UserAgent:
 
     def _log_faults(self, log: Logger, level: int) -> None:
         header = (self._sent or b"").decode("utf-8", "replace")
-        sent = f"{header!r} (from {self._sent_by})"
+        sent, say = f"{header!r} (from {self._sent_by})", partial(log.log, level)
         if not self.product_tokens and not self._configured:
-            log.log(
-                level,
+            say(
                 "The User-Agent %s names no crawler, so only the groups of '*' apply. Set USER_AGENT or"
                 " ROBOTSTXT_USER_AGENT",
                 sent,
             )
         for token in self.product_tokens:
             if not self._configured and is_doubtful(token, header):
-                log.log(
-                    level,
+                say(
                     "The product token %r is no name, or a part of one, in the User-Agent %s. Write the crawler's"
                     " name as one word of letters, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
                     token,
                     sent,
                 )
             if token != EVERYONE and token.lower() not in header.lower():
-                log.log(
-                    level,
+                say(
                     "The product token %r (from %s) is not in the User-Agent that is sent, %s. Make them agree"
                     " (RFC 9309 2.2.1)",
                     token,

@@ -1,7 +1,5 @@
 """`--compare`: whether Scrapy's own middleware and parser would allow a URL, and why they differ from ours."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

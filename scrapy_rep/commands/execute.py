@@ -1,7 +1,5 @@
 """Runs `scrapy robots` with options that have been checked: by a file (`_finder`), or by a crawl (`_crawl`)."""
 
-from __future__ import annotations
-
 import logging
 import traceback
 from argparse import Namespace

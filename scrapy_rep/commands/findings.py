@@ -1,7 +1,5 @@
 """The result of the command for a URL (`Finding`), and the crawler for which it holds (`CrawlerProfile`)."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass, field
 

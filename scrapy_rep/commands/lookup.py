@@ -1,7 +1,5 @@
 """Looks up the robots.txt of URLs in a crawl without pages. The robots.txt is fetched as a crawl would fetch it."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
@@ -40,7 +38,7 @@ class CommandSpider(Spider):
 
     name = "robots"
     closed = None  # the spider's own method may report a crawl, and there was none
-    command_lookup: Lookup
+    command_lookup: "Lookup"
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, command_lookup: Any = None, **kwargs: Any) -> Any:

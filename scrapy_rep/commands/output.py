@@ -3,8 +3,6 @@
 The exit status follows from the counts of findings.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Reads the URLs and files that are given to the command, and checks the URLs."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

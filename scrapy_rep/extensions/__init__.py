@@ -14,8 +14,6 @@ To delete a feature, delete its file or folder, its row in EXTENSIONS, its field
   (`unsent_tokens`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

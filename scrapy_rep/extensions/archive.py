@@ -5,8 +5,6 @@ crawl that is killed loses at most one event. Format: ISO 28500:2017,
 https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json
@@ -210,7 +208,7 @@ class WarcFile:
         self._compress(ArcWarcRecord("warc", kind, headers, BytesIO(block), None, content_type, len(block)))
         return record
 
-    def _compress(self, record: ArcWarcRecord) -> None:
+    def _compress(self, record: "ArcWarcRecord") -> None:
         octets = BytesIO()
         WARCWriter(octets, gzip=False, warc_version=WARC_VERSION).write_record(record)
         self._buffer += gzip.compress(octets.getvalue(), LEVEL)

@@ -5,8 +5,6 @@ robots.txt of that URL is not known, and forbidden pages are only counted, the p
 in the background.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from scrapy.http import Request, Response

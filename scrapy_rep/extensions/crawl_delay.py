@@ -3,8 +3,6 @@
 The time is at most REP_CRAWL_DELAY_MAX (0 by default). `MinimumDelays` sets it.
 """
 
-from __future__ import annotations
-
 from scrapy import Request, signals
 
 from scrapy_rep.extensions import Extension
@@ -35,13 +33,9 @@ class CrawlDelay(Extension):
         kind = "ignored" if not can_delay else "capped" if asked > self._max_delay else "obeyed"
         self._stats.inc_value(CRAWL_DELAY.format(kind))
         if self._spacing() < asked and self._is_first(kind):
-            self._log.info(
-                "%s asks for a Crawl-delay of %g s, which is %s (REP_CRAWL_DELAY_MAX = %g)",
-                info.address,
-                asked,
-                "not obeyed" if kind == "ignored" else kind,
-                self._max_delay,
-            )
+            message = "%s asks for a Crawl-delay of %g s, which is %s (REP_CRAWL_DELAY_MAX = %g)"
+            outcome = "not obeyed" if kind == "ignored" else kind
+            self._log.info(message, info.address, asked, outcome, self._max_delay)
 
     def _spacing(self) -> float:
         """Return the shortest time between requests to one host by the user's settings, in seconds."""

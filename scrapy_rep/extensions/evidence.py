@@ -1,7 +1,5 @@
 """Why a request was allowed or refused: `response.meta["robots"]` (REP_EVIDENCE), a file (REP_REFUSALS)."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from typing import Any
@@ -54,11 +52,8 @@ class RefusalsFile(Extension):
             append(self._path, octets)
         except OSError as exc:
             if self._is_first("failure"):
-                self._log.error(
-                    "REP_REFUSALS: %s cannot be written (%s). The stat rep/refusals/lost counts the missing lines",
-                    self._path,
-                    exc,
-                )
+                message = "REP_REFUSALS: %s cannot be written (%s). The stat rep/refusals/lost counts the missing lines"
+                self._log.error(message, self._path, exc)
             if octets:  # the first write only creates the file
                 self._stats.inc_value(REFUSALS_LOST)
 

@@ -4,8 +4,6 @@ When the spider opens, `RepMiddleware` calls the functions in CHECKS. `InRequest
 request shows some mistakes. The add-on itself warns of entries in DOWNLOADER_MIDDLEWARES that switch a middleware off.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ The log has origins without rules, those with too long a robots.txt, and the tot
 were refused, an ERROR says so, and WARNINGs have advice.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 

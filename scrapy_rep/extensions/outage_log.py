@@ -6,8 +6,6 @@
   for each of the three most frequent answers.
 """
 
-from __future__ import annotations
-
 import logging
 
 from scrapy_rep.extensions import Extension

@@ -1,7 +1,5 @@
 """The files that extensions write (REP_REPORT, REP_ARCHIVE, REP_REFUSALS): paths, appending, the times in them."""
 
-from __future__ import annotations
-
 import os
 import re
 from datetime import datetime, timezone

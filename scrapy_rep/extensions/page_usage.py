@@ -3,8 +3,6 @@
 They are enforced with REP_PURPOSES_REFUSE.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 

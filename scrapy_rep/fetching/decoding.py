@@ -1,7 +1,5 @@
 """Decompresses the body of a robots.txt (Content-Encoding), up to REP_BODY_LIMIT."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE

@@ -5,8 +5,6 @@ last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact
 download handler is cancelled, so it closes the connection.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from traceback import walk_tb

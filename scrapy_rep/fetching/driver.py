@@ -6,8 +6,6 @@ is sent. If a file is obeyed, the signal `robots_parsed` is sent before the requ
 many origins as memory has room for.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -201,16 +199,8 @@ class Driver(Part):
                 self._log.debug("robots.txt leads from https to http: %s -> %s", *urls)
         info = OriginInfo(policy, pause)
         last_result, result = self._origins.note(origin, info)
-        send(
-            self._crawler,
-            robots_known,
-            origin=origin,
-            info=info,
-            before=last_result,
-            result=result,
-            request=trigger,
-            fetched=bool(hops),
-        )
+        known = {"origin": origin, "info": info, "before": last_result, "result": result}
+        send(self._crawler, robots_known, **known, request=trigger, fetched=bool(hops))
 
     async def _report_rules(self, origin: Origin, policy: RobotsPolicy, trigger: Request) -> None:
         """Send `robots_parsed`, unless it was sent for this origin. Waits for its handlers."""

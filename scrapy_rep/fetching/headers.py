@@ -1,9 +1,7 @@
-"""Reads the header fields of a response, and makes values of them (RFC 9110, RFC 9111).
+"""Reads the header fields of a response: Cache-Control, Retry-After, Location and others (RFC 9110, RFC 9111).
 
 `protocol.freshness` says how long the response may be used. `protocol.outage` says how long a Retry-After is obeyed.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

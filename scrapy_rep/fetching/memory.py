@@ -5,8 +5,6 @@ are compressed. When the rest is full, the least recently used of the compressed
 origins is limited, too (`RepSettings.memory_origins`).
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 from scrapy_rep.protocol.entry import Entry, entry_from_bytes, entry_to_bytes

@@ -16,8 +16,6 @@ places. A slow robots.txt (SLOW_AFTER) does not count: a host that never answers
 counts its connections itself, so there it counts.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable

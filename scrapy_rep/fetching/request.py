@@ -7,8 +7,6 @@ Some plugins replace Scrapy's downloads, for example by a browser. The request's
 only once, and with a time limit. If a plugin is not installed, its meta keys are ignored.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -17,8 +17,6 @@ Later requests get the policy from memory. When the answer expires soon, or the 
 request triggers a fetch in the background (`refresh`) and does not wait.
 """
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -75,7 +73,6 @@ class SingleFlight(Part):
 
     def __init__(self, crawl: Crawl, driver: Driver, connections: Connections) -> None:
         super().__init__(crawl)
-        self._now = crawl.clock.now
         self._memory = Memory(crawl.settings)
         self._driver = driver
         self._connections = connections
@@ -85,7 +82,7 @@ class SingleFlight(Part):
 
     def peek(self, origin: Origin) -> RobotsPolicy | None:
         """The policy that may be used now; None if robots.txt has to be fetched first. Never starts a fetch."""
-        policy = self._memory.recall(origin, self._now())
+        policy = self._memory.recall(origin, self._clock.now())
         return None if policy is None or policy.refetch is FETCH_FIRST else policy
 
     def refresh(self, origin: Origin, trigger: Request) -> None:
@@ -148,7 +145,7 @@ class SingleFlight(Part):
 
     async def _run(self, origin: Origin, fetch: _Fetch) -> None:
         try:
-            before = self._memory.recall(origin, self._now())
+            before = self._memory.recall(origin, self._clock.now())
             if before is None or before.refetch is FETCH_FIRST:
                 self._count(CACHE_MISS)
             last = await self._driver.run(origin, before, fetch.triggers, fetch.is_awaited)
@@ -173,7 +170,7 @@ class SingleFlight(Part):
     def _policy_after(self, error: BaseException, origin: Origin) -> RobotsPolicy:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory
         has a policy that may be used now."""
-        now = self._now()
+        now = self._clock.now()
         reason = printable(f"internal error, {type(error).__name__}: {error}")
         outage = outage_after(None, Answer(origin.robots_url, reason=reason, ended_at=now))
         state, basis = State.UNREACHABLE, Basis.NOTHING_ALLOWED

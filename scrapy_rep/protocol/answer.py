@@ -1,7 +1,5 @@
 """The value `Answer`: the outcome of one request for a robots.txt (RFC 9309 section 2.3.1)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.foreign_text import shortened
@@ -87,7 +85,7 @@ class Answer:
     """The server's IP address; None if it is unknown or a proxy was used."""
 
     @property
-    def remembered(self) -> Answer:
+    def remembered(self) -> "Answer":
         """The part of the answer that entries keep: its meaning, without the body and the details of the fetch."""
         return Answer(**{name: getattr(self, name) for name in _REMEMBERED}, reason=shortened(self.reason))
 

@@ -3,8 +3,6 @@
 The page is sent instead of robots.txt. A request for a signature (Web Bot Auth) counts as a challenge, too.
 """
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Callable, Collection, Container, Sequence
 

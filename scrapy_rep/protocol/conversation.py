@@ -21,8 +21,6 @@ Times are seconds since the epoch, by a clock that may be set at any time. So ho
 durations: those of the requests, and of the pauses between rounds. Waits for a turn or a lease do not count.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace

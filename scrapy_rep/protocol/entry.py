@@ -1,15 +1,12 @@
 """The entry: what is remembered of one origin's robots.txt, as values and as bytes for a storage."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from scrapy_rep.protocol.answer import AccessResult, Answer
-from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.outage import BACKOFF_MAX, MAX_UNSEEN, Outage
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.status_policy import SIGNS, StatusRow, result_of
@@ -73,7 +70,7 @@ class Entry:
         return self.stored.received_at if self.stored is not None and self.outage is None else self.last.ended_at
 
     @property
-    def storable(self) -> Entry | None:
+    def storable(self) -> "Entry | None":
         """The part of the entry that other crawlers may use; None if no part may.
 
         They may use no `no-store` answer (RFC 9111 5.2.2.5), and none that depends on a limit of this crawl:
@@ -150,9 +147,8 @@ def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT)
     return entry if decompressor.eof and not decompressor.unused_data else None
 
 
-# The annotation of a field -> the types that its value may have.
-_TYPES: dict[str, set[type]] = {"bool": {bool}, "bytes": {bytes}, "float": {float, int}, "int": {int}, "str": {str}}
-_DATACLASSES = {kind.__name__: kind for kind in (Answer, Caching, Outage, RobotsTxt, StoredResponse)}
+# The type of a field -> the types that its value in JSON may have.
+_TYPES: dict[type, set[type]] = {bool: {bool}, bytes: {bytes}, float: {float, int}, int: {int}, str: {str}}
 # What holds of the values of an entry, besides their types.
 _HOLDS: dict[type, Callable[[Any], bool]] = {
     Entry: lambda entry: entry.stored is not None or entry.outage is not None,
@@ -167,20 +163,20 @@ _HOLDS: dict[type, Callable[[Any], bool]] = {
 def _read(kind: type[Any], values: dict[str, Any]) -> Any:
     """Return a dataclass with these values. Raises ValueError, TypeError, KeyError or AttributeError for a wrong value,
     because other programs may write to the store, too."""
-    annotations = {field.name: str(field.type).partition(" | ")[0] for field in fields(kind)}
-    read = kind(**{name: _checked(annotations[name], value) for name, value in values.items()})
+    types: dict[str, Any] = {field.name: (get_args(field.type) or [field.type])[0] for field in fields(kind)}
+    read = kind(**{name: _checked(types[name], value) for name, value in values.items()})
     if kind in _HOLDS and not _HOLDS[kind](read):
         raise ValueError(f"no {kind.__name__}")
     return read
 
 
-def _checked(annotation: str, value: Any) -> Any:
-    if annotation in _DATACLASSES:
-        return _read(_DATACLASSES[annotation], value)
-    if annotation == AccessResult.__name__:
+def _checked(kind: type[Any], value: Any) -> Any:
+    if is_dataclass(kind):
+        return _read(kind, value)
+    if kind is AccessResult:
         return AccessResult(value)
-    if type(value) not in _TYPES[annotation] or (isinstance(value, int | float) and not 0 <= value <= MAX_NUMBER):
-        raise ValueError(f"no {annotation}")
+    if type(value) not in _TYPES[kind] or (isinstance(value, int | float) and not 0 <= value <= MAX_NUMBER):
+        raise ValueError(f"no {kind.__name__}")
     return value
 
 

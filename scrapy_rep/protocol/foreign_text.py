@@ -1,7 +1,5 @@
 """Text from servers and sites, decoded, shortened and made printable, for messages and reports."""
 
-from __future__ import annotations
-
 import re
 
 MAX_TEXT = 200  # characters of a site's text in a message, a reason or a report

@@ -1,7 +1,5 @@
 """How long an answer may be used before it expires (RFC 9111 4.2 and 4.3; RFC 9309 2.4)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 DAY = 24 * 3600.0  # seconds

@@ -12,8 +12,6 @@ failures after it (`outage`).
     4. `after_fetch` returns the new entry after a fetch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum

@@ -1,7 +1,5 @@
 """Origins: scheme, host (IDNA) and port. Each origin has its own robots.txt (RFC 9309 2.3)."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import socket
@@ -33,7 +31,7 @@ class Origin(NamedTuple):  # each request hashes its origin, and a tuple's hash 
     """The port; None for the scheme's default."""
 
     @staticmethod
-    def of(url: str) -> Origin | None:
+    def of(url: str) -> "Origin | None":
         """Return the URL's origin; None without a well-formed authority, and for `data:`, `file:` and `s3:` URLs."""
         scheme = url.find(":")
         if url[scheme : scheme + 3] != "://":

@@ -9,8 +9,6 @@ An outage is stored and shared, so it has wall-clock times. If a clock is wrong,
 CLOCK_SKEW.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from scrapy_rep.protocol.answer import Answer

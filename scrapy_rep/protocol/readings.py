@@ -1,7 +1,5 @@
 """The other ways to read a URL: what download handlers send instead of it, what servers make of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -7,8 +7,6 @@ the crawler's own network. There are two checks:
 2. An answer that comes from a private address is dropped (`Ask.must_be_public`).
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """What the status of an answer means: a table for 403, 404, 429, 5xx and so on (RFC 9309 2.3.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 

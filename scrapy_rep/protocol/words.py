@@ -3,8 +3,6 @@
 Exceptions, log, command and report take these words from here. So each text changes in this file alone.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from enum import Enum
@@ -100,8 +98,8 @@ class ReasonWords(NamedTuple):
     """The words that follow "refused: "."""
     source: str
     refusal: str = ""
-    """The message about a refused request. `{place}` is a text of PLACES; `{url}` is where robots.txt is; `{answer}` is
-    the answer for it."""
+    """The message about a refused request. `{where}` is IN_ROBOTS_TXT or one of the texts below it; `{url}` is where
+    robots.txt is; `{answer}` is the answer for it."""
     counted: str = ""
     """The words that follow a number of refused requests."""
     advice: str = ""
@@ -115,7 +113,7 @@ REASON_WORDS: Mapping[str, ReasonWords] = {
         "a rule allows it",
         "a rule forbids it",
         "RFC 9309 2.2.2",
-        "Forbidden by {place}",
+        "Forbidden by {where}",
         "by rules",
         "The rule is for {token!r}. If your crawler has another name, set ROBOTSTXT_USER_AGENT to that name",
     ),
@@ -149,7 +147,7 @@ REASON_WORDS: Mapping[str, ReasonWords] = {
         "",
         "the site disallows a purpose of the crawl",
         "drafts on usage; REP_PURPOSES_REFUSE",
-        "Forbidden for the purpose {purpose!r} by {place}",
+        "Forbidden for the purpose {purpose!r} by {where}",
         "by REP_PURPOSES_REFUSE",
     ),
     "exempt": ReasonWords("the crawl exempts it", "", "REP_EXEMPT, dont_obey_robotstxt"),

@@ -1,7 +1,5 @@
 """Nearly all use of private parts of Scrapy and Twisted; and what a crawl loses without one of these parts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 

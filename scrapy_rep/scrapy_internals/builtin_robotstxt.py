@@ -1,7 +1,5 @@
 """Scrapy's own robots.txt middleware and parser, for `scrapy robots --compare`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@
 Each is Scrapy's own if it exists, else ours.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from importlib.util import find_spec

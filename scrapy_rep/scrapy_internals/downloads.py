@@ -9,8 +9,6 @@ Two changes to Scrapy's aiohttp and httpx handlers, and to those of scrapy-downl
 2. Send each URL as it was checked against robots.txt. aiohttp would rewrite it: `/%40admin` becomes `/@admin`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping

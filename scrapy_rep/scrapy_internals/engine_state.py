@@ -5,8 +5,6 @@ the names of the modules of these commands, and that the shell never calls `Craw
 crawl counts as ordinary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The queues of Scrapy's scheduler: who chooses the site of their next request, and how a request goes back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

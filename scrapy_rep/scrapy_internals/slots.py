@@ -3,8 +3,6 @@
 A site is the key of a slot: usually a host, which may have many origins. A Crawl-delay takes effect here.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping
 from itertools import islice

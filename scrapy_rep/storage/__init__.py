@@ -1,7 +1,5 @@
 """The store that REP_STORAGE names, and the interface of a store (`Storage`). To write a store, derive from it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any

@@ -4,15 +4,13 @@ A call fails if it takes longer than five seconds. The first failure of a crawl 
 between two retries become longer.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from scrapy_rep.crawl import Crawl, Part
 from scrapy_rep.deferreds import CANCELLATIONS, within
-from scrapy_rep.log import Logger
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.stats import STORAGE_ERROR
 
@@ -23,14 +21,10 @@ RETRY_FIRST = 1.0  # seconds between the first failure and the first retry; doub
 RETRY_MAX = 60.0  # seconds between two retries, at most
 
 
-class CircuitBreaker:
-    def __init__(self, count: Callable[[str], None], clock: Callable[[], float], log: Logger) -> None:
-        """`count` adds 1 to a stat. `clock` returns monotonic seconds."""
-        self._count = count
-        self._clock = clock
-        self._log = log
+class CircuitBreaker(Part):
+    def __init__(self, crawl: Crawl) -> None:
+        super().__init__(crawl)
         self._under_way = 0  # number of calls
-        self._has_warned = False
         self.reset()
 
     def reset(self) -> None:
@@ -40,7 +34,7 @@ class CircuitBreaker:
     async def call(self, method: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T) -> T:
         """Return the method's result. Return `otherwise` if the method fails or the store is down."""
         # After a failure, one call at a time is enough to find out whether the store works again.
-        if self._clock() < self._down_until or (self._failures and self._under_way):
+        if self._clock.monotonic() < self._down_until or (self._failures and self._under_way):
             return otherwise
         self._under_way += 1
         try:
@@ -60,15 +54,15 @@ class CircuitBreaker:
 
     def _failed(self, exc: Exception) -> None:
         self._count(STORAGE_ERROR)
-        if self._clock() >= self._down_until:  # calls that fail together count as one failure
+        if self._clock.monotonic() >= self._down_until:  # calls that fail together count as one failure
             self._failures += 1
-            self._down_until = self._clock() + min(RETRY_FIRST * 2.0 ** min(self._failures - 1, 64), RETRY_MAX)
+            pause = min(RETRY_FIRST * 2.0 ** min(self._failures - 1, 64), RETRY_MAX)
+            self._down_until = self._clock.monotonic() + pause
         self._log.log(
-            logging.DEBUG if self._has_warned else logging.WARNING,
+            logging.WARNING if self._is_first("failure") else logging.DEBUG,
             "REP_STORAGE: the store cannot be used (%s); the crawl goes on without it and retries",
             printable(f"{type(exc).__name__}: {exc}"),
         )
-        self._has_warned = True
 
 
 async def _awaited(method: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:

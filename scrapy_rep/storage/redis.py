@@ -1,7 +1,5 @@
 """`redis:` keeps entries on a Redis server (extra `redis`)."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -45,7 +43,7 @@ class RedisStorage(Storage):
         self._is_sending = False
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler, address: str) -> RedisStorage:
+    def from_crawler(cls, crawler: Crawler, address: str) -> "RedisStorage":
         if address == "redis:":
             address = crawler.settings["REDIS_URL"]
             if not address:
@@ -114,12 +112,8 @@ def _client(address: str) -> Any:
         ) from exc
     try:
         # Retry once, in case the server has closed an idle connection. Do not retry after a time-out.
-        client = Redis.from_url(
-            address,
-            socket_timeout=TIMEOUT,
-            socket_connect_timeout=TIMEOUT,
-            retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
-        )
+        limits = {"socket_timeout": TIMEOUT, "socket_connect_timeout": TIMEOUT}
+        client = Redis.from_url(address, **limits, retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)))
         pool, url = client.connection_pool, urlsplit(address)
         pool.connection_class(**pool.connection_kwargs)  # connects to nothing; raises TypeError for an unknown option
         # Without a number, redis-py would use database 0.

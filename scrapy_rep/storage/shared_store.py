@@ -10,8 +10,6 @@ gives the lease back; the others wait for the entry. A crawler fetches without t
 `circuit_breaker` cuts off a store that hangs or fails.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import uuid4
@@ -52,7 +50,7 @@ class SharedStore(Part):
     def __init__(self, crawl: Crawl, storage: Storage) -> None:
         super().__init__(crawl)
         self._storage = storage
-        self._breaker = CircuitBreaker(self._count, self._clock.monotonic, self._log)
+        self._breaker = CircuitBreaker(crawl)
         crawler, settings = crawl.crawler, crawl.settings
         sent, _source = user_agent_sent(crawler.settings, crawler.spider)
         self._user_agent = shortened((sent or b"").decode("latin-1"))

@@ -3,8 +3,6 @@
 SQLite runs in the event loop, like Scrapy's disk queues. A call waits at most 0.1 s for a lock (2 s at the start).
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import sqlite3

@@ -9,8 +9,6 @@ To delete the feature, delete this folder, `extensions.page_usage`, their rows i
 `scrapy robots` and of the report that show usage preferences. A search for `usage` and `PURPOSES` finds all rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The usage preferences for one page, combined from all statements, and the refusal for a purpose."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
@@ -37,7 +35,7 @@ class Usage(Mapping[str, bool]):
         return len(self.preferences)
 
     @classmethod
-    def of(cls, robots: RobotsTxt, url: str, product_token: str | Sequence[str]) -> Usage:
+    def of(cls, robots: RobotsTxt, url: str, product_token: str | Sequence[str]) -> "Usage":
         """Return the preferences in robots.txt for the page. The arguments are those of `RobotsTxt.verdict`.
 
         They are empty for a page that the crawler must not fetch. Raises ValueError as `verdict` does, and ImportError
@@ -56,25 +54,23 @@ class Usage(Mapping[str, bool]):
         return next((one for one in stated if one.preferences[category] is allowed), None)
 
     def with_response(
-        self,
-        lines_of: Callable[[str], Sequence[bytes]],
-        elements: Sequence[tuple[str, str]],
-        product_tokens: Sequence[str],
-    ) -> Usage:
+        self, lines_of: Callable[[str], Sequence[bytes]], elements: Sequence[tuple[str, str]], tokens: Sequence[str]
+    ) -> "Usage":
         """Return the preferences, combined with those that a response states in its headers and its `meta` elements.
 
         `lines_of` returns the lines of a header field. `elements` are the names, in lower case, and the contents.
+        `tokens` are the crawler's product tokens.
         """
         usage = self
         for directive in USAGE_HEADERS:
             usage = usage.with_header(directive, lines_of(directive))
         for directive in ROBOTS_TAGS:
-            usage = usage.with_tags(directive, [line.decode("latin-1") for line in lines_of(directive)], product_tokens)
-        names = {"robots", *map(str.lower, product_tokens)}
-        usage = usage.with_tags(ROBOTS_META, [text for name, text in elements if name in names], product_tokens)
+            usage = usage.with_tags(directive, [line.decode("latin-1") for line in lines_of(directive)], tokens)
+        names = {"robots", *map(str.lower, tokens)}
+        usage = usage.with_tags(ROBOTS_META, [text for name, text in elements if name in names], tokens)
         return usage.with_header(TDM_META, [text.encode() for name, text in elements if name == TDM_RESERVATION])
 
-    def with_header(self, directive: str, values: Sequence[bytes]) -> Usage:
+    def with_header(self, directive: str, values: Sequence[bytes]) -> "Usage":
         """Return the preferences, combined with those in the response's headers of the name `directive`.
 
         All headers of one name are one list (RFC 9110 5.3). If two preferences differ, the stricter counts. A list that
@@ -85,12 +81,12 @@ class Usage(Mapping[str, bool]):
         preferences = preferences_of(directive, value) if value else None
         return self._with(directive, text_of(value), preferences) if preferences else self
 
-    def with_tags(self, directive: str, values: Iterable[str], product_tokens: Sequence[str]) -> Usage:
+    def with_tags(self, directive: str, values: Iterable[str], product_tokens: Sequence[str]) -> "Usage":
         """Return the preferences, combined with the rules for robots in these headers or `meta` elements of a page."""
         stated = {value: preferences for value in values if (preferences := preferences_in_tag(value, product_tokens))}
         return self._with(directive, ", ".join(stated), stricter(stated.values())) if stated else self
 
-    def _with(self, directive: str, text: str, preferences: Mapping[str, bool]) -> Usage:
+    def _with(self, directive: str, text: str, preferences: Mapping[str, bool]) -> "Usage":
         statement = Statement(None, directive, b"", shortened(text), preferences)
         return Usage(stricter((self.preferences, preferences)), (*self.statements, statement), self.licenses)
 

@@ -1,9 +1,7 @@
-"""Reads statements of usage preferences: in robots.txt, headers of responses and `meta` elements.
+"""Reads usage preferences: lines of robots.txt, headers such as AIPREF's Content-Usage, and `meta` elements.
 
 The sources are the IETF's drafts `vocab` and `attach` (draft-ietf-aipref-*), contentsignals.org, and TDMRep.
 """
-
-from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -16,7 +14,7 @@ from scrapy_rep.protocol.foreign_text import MAX_RULE, printable, shortened, tex
 from scrapy_rep.protocol.robotstxt import syntax
 from scrapy_rep.protocol.robotstxt.groups import Segments, starts_of_segments
 from scrapy_rep.protocol.robotstxt.parser import Ignored
-from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, matching_places, patterns, spellings
+from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, matching_positions, patterns, spellings
 from scrapy_rep.protocol.robotstxt.syntax import Directive, is_product_token
 from scrapy_rep.usage import CONTENT_SIGNAL, CONTENT_USAGE, TDM_META, TDM_RESERVATION, USE_LEVELS, VOCABULARY
 
@@ -183,10 +181,10 @@ def deciding_statements(url: str, product_token: str | None, octets: bytes) -> l
     """
     lines = statements_for(product_token, octets)
     try:
-        places = matching_places([pattern for _, pattern in lines], spellings(url)) if lines else []
+        positions = matching_positions([pattern for _, pattern in lines], spellings(url)) if lines else []
     except TooCostlyError:
         return [statement for statement, _ in lines]
-    matching = [lines[place] for place in places]
+    matching = [lines[position] for position in positions]
     in_groups = [(len(pattern), found.directive) for found, pattern in matching if found.product_token is not None]
     longest = {directive: length for length, directive in sorted(in_groups)}
     return [

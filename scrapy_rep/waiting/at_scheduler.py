@@ -40,8 +40,6 @@ from disk or from scrapy-redis are left (`copies`). A crawl that resumes a JOBDI
 door. With scrapy-redis, another crawler puts them back into the queue.
 """
 
-from __future__ import annotations
-
 from collections.abc import KeysView
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -97,7 +95,6 @@ class SchedulerDoor(Part):
         super().__init__(crawl)
         self._max_waiting = crawl.settings.waiting_max
         """REP_WAITING_MAX. If it is 0, requests wait in the downloader."""
-        self._max_sites = max(crawl.settings.memory_origins // 2, 1)
         self._connections = connections
         self._in_pause = in_pause
         connections.is_from_scheduler = self.is_from_scheduler
@@ -144,7 +141,8 @@ class SchedulerDoor(Part):
         self._is_open = True
         self._queues = self._scheduler.queues
         self._sites = Sites(self._crawler)
-        self._turns = Turns(self._queues, self._sites, self._here.sites, self._gate.is_delayed, self._max_sites)
+        most = max(self._settings.memory_origins // 2, 1)
+        self._turns = Turns(self._queues, self._sites, self._here.sites, self._gate.is_delayed, most)
         self._copies = _copies_for(self._crawler, scheduler, self._queues)
         downloads.back_out_when(self._choose_or_back_out)
         # The engine has asked for no request when it sends this signal. All handlers of `spider_opened` have ended.
@@ -162,7 +160,7 @@ class SchedulerDoor(Part):
             if origin is not None:
                 self._wait(self._waits.begin(request, origin, site))
             else:
-                self._here.add_ready(Wait(request, NO_ORIGIN, self._waits.monotonic(), site=site))
+                self._here.add_ready(Wait(request, NO_ORIGIN, self._clock.monotonic(), site=site))
 
     # For requests that are in the downloader.
 
@@ -200,13 +198,13 @@ class SchedulerDoor(Part):
         meanwhile."""
         is_pausing = self._here.waiting.keys() <= self._in_pause
         is_full = self._here.beyond_the_first >= self._max_waiting > 0
-        was_idle = is_full and self._waits.monotonic() < self._idle_at + IDLE_EVERY
+        was_idle = is_full and self._clock.monotonic() < self._idle_at + IDLE_EVERY
         is_busy = bool(self._here.ready) or not is_pausing or was_idle
         return is_busy or self._next is not None or self._scheduler.has_pending_requests()
 
     def _keep_open(self) -> None:
         """Keep the spider open while requests are here."""
-        self._idle_at = self._waits.monotonic()
+        self._idle_at = self._clock.monotonic()
         if self._here:
             raise DontCloseSpider
 
@@ -262,7 +260,7 @@ class SchedulerDoor(Part):
         """The queue's next request that need not wait at the door. The requests before it begin to wait."""
         if not self._max_waiting:
             return self._scheduler.next_request()
-        until = self._waits.monotonic() + MAX_SECONDS
+        until = self._clock.monotonic() + MAX_SECONDS
         while self._turns.prepare_next(can_fetch=self._connections.can_start_another(), is_full=self._is_full):
             is_from_memory = self._queues.is_next_from_memory()
             request = self._scheduler.next_request()
@@ -274,7 +272,7 @@ class SchedulerDoor(Part):
             if origin is None:
                 return request
             self._wait(self._waits.begin(request, origin, self._sites.site_of(request)))
-            if self._waits.monotonic() >= until:
+            if self._clock.monotonic() >= until:
                 look_for_requests(self._crawler)
                 break
         return None

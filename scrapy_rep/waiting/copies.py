@@ -1,4 +1,4 @@
-"""Copies on disk or in Redis of the requests that wait at the scheduler, in case the process is killed.
+"""Copies of the requests that wait at the scheduler: after a kill, a resumed JOBDIR or another crawler has them.
 
 If the process is killed, these requests are not lost. A request that waits in the downloader has no copy.
 
@@ -12,8 +12,6 @@ Scrapy and scrapy-redis remove a request from their queue when they hand it out:
   `QUEUE:waiting:CRAWLER:alive` before it expires. If a crawler is killed, another crawler puts the requests of that
   crawler back into the queue.
 """
-
-from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator

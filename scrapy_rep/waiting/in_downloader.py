@@ -11,8 +11,6 @@ here:
   scheduler cannot be wrapped, all count, because it is not known where a request comes from.
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import dataclass
 

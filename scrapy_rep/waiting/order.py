@@ -3,8 +3,6 @@
 Each of these requests waits for a robots.txt, or is ready, usually because its fetch has ended.
 """
 
-from __future__ import annotations
-
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ have no downloads, so their requests would come first. Besides, the queue asks f
 each request, which takes most of the CPU time if there are thousands. So this module chooses the site.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict, deque
 from collections.abc import Callable, Container, Iterable, Iterator
 from sys import maxsize

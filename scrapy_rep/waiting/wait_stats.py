@@ -1,7 +1,5 @@
 """The stat, the signal and the log line about requests that wait."""
 
-from __future__ import annotations
-
 from weakref import WeakSet
 
 from scrapy import Request, signals
@@ -23,7 +21,6 @@ class Waits(Part):
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
-        self.monotonic = crawl.clock.monotonic
         self._under_way: set[Wait] = set()
         self._resumed: WeakSet[Request] = WeakSet()
         self.number_waited = 0
@@ -34,13 +31,13 @@ class Waits(Part):
     def begin(self, request: Request, origin: Origin, site: str = "") -> Wait:
         if request not in self._resumed:
             self._count(WAITED)
-        wait = Wait(request, origin, self.monotonic(), site=site)
+        wait = Wait(request, origin, self._clock.monotonic(), site=site)
         self._under_way.add(wait)
         return wait
 
     def end(self, wait: Wait) -> None:
         """The wait is over: the fetch has ended, or the crawl closes and the request goes back to its queue."""
-        wait.seconds = self.monotonic() - wait.since
+        wait.seconds = self._clock.monotonic() - wait.since
         self._under_way.discard(wait)
 
     def resumed(self, wait: Wait) -> None:
@@ -67,7 +64,7 @@ class Waits(Part):
             " After a failure, requests wait up to %g s (REP_UNREACHABLE_WAIT)",
             counted(len(self._under_way), "request"),
             counted(len(origins), "origin"),
-            self.monotonic() - waits[0].since,
+            self._clock.monotonic() - waits[0].since,
             ", ".join(origin.robots_url for origin in origins[:MAX_ORIGINS_NAMED]),
             self._settings.fetch_timeout,
             self._settings.unreachable_wait,

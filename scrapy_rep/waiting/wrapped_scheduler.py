@@ -3,8 +3,6 @@
 The engine then calls the methods of the door (`at_scheduler`) instead of the scheduler's.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from time import monotonic

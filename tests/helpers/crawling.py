@@ -59,7 +59,7 @@ def forbidden(where: str) -> str:
     """Return the message about a request that a rule refuses. `where` has the URL of robots.txt, the line and the rule.
 
     `test_refusals_log.py` tests the words."""
-    return refusal_by(VerdictReason.RULE, place=f"robots.txt ({where})")
+    return refusal_by(VerdictReason.RULE, where=f"robots.txt ({where})")
 
 
 def refusal_by(reason: VerdictReason, **parts: str) -> str:

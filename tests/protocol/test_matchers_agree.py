@@ -15,7 +15,7 @@ from generated import bodies_and_questions
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.patterns import matching_places, patterns, spellings
+from scrapy_rep.protocol.robotstxt.patterns import matching_positions, patterns, spellings
 
 FILES = int(os.environ.get("SCRAPY_REP_FILES", "1000"))
 QUESTIONS = 8
@@ -46,7 +46,7 @@ def test_both_matchers_agree_on_all_short_rules_with_percent_signs() -> None:
     for path in paths:
         compared = plain.paths_of(path)
         matching = [at for at, rule in enumerate(plain_rules) if any(plain.does_match(rule, one) for one in compared)]
-        assert sorted(set(matching_places(fast_patterns, spellings(path)))) == matching, path
+        assert sorted(set(matching_positions(fast_patterns, spellings(path)))) == matching, path
 
 
 lines = st.builds(

@@ -24,6 +24,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import CancelledError, DeferredList
 
+from scrapy_rep.crawl import Clock, Crawl
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry
@@ -240,11 +241,17 @@ class Hangs(OwnStorage):
         return None
 
 
+def breaker_of(count: Callable[[str], None], monotonic: Callable[[], float] = time.monotonic) -> CircuitBreaker:
+    crawler = get_crawler(Spider)
+    clock = Clock(time.time, monotonic, asyncio.sleep)
+    return CircuitBreaker(Crawl(crawler, RepSettings.read(crawler.settings), clock, LOG, count))
+
+
 @in_loop
 async def test_a_store_that_hangs_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_rep.storage.circuit_breaker.DEADLINE", 0.05)
     counted: list[str] = []
-    breaker, storage = CircuitBreaker(counted.append, time.monotonic, LOG), Hangs("own:")
+    breaker, storage = breaker_of(counted.append), Hangs("own:")
     assert await breaker.call(storage.get, A, otherwise=None) is None
     assert await breaker.call(storage.get, A, otherwise=None) is None, "and is left alone"
     assert counted == ["rep/storage/error"]
@@ -258,7 +265,7 @@ class Cancelled(OwnStorage):
 @in_loop
 async def test_a_call_that_is_cancelled_is_not_the_stores_failure() -> None:
     counted: list[str] = []
-    breaker = CircuitBreaker(counted.append, time.monotonic, LOG)
+    breaker = breaker_of(counted.append)
     with pytest.raises(CancelledError):
         await breaker.call(Cancelled("own:").get, A, otherwise=None)
     assert counted == []
@@ -285,7 +292,7 @@ async def test_a_close_that_is_no_coroutine_function_is_logged(
 async def test_a_store_that_works_again_is_used_again() -> None:
     now, storage = [0.0], OwnStorage("own:")
     counted: list[str] = []
-    breaker = CircuitBreaker(counted.append, lambda: now[0], LOG)
+    breaker = breaker_of(counted.append, lambda: now[0])
     get = partial(breaker.call, storage.get, A, otherwise=None)
     await storage.put(A, b"x", FOR_LONG)
     working, storage.entries = storage.entries, None  # type: ignore[assignment]
@@ -311,7 +318,7 @@ async def test_calls_that_fail_together_count_as_one_failure() -> None:
         await may_fail.wait()
         raise OSError
 
-    breaker = CircuitBreaker(lambda stat: None, lambda: now[0], LOG)
+    breaker = breaker_of(lambda stat: None, lambda: now[0])
     together = asyncio.gather(*(breaker.call(fails, otherwise=None) for _ in range(3)))
     await asyncio.sleep(0)
     may_fail.set()

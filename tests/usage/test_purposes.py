@@ -38,7 +38,7 @@ REFUSE = {**PURPOSES, "REP_PURPOSES_REFUSE": True}
 
 
 def refused_by(place: str) -> str:
-    return refusal_by(VerdictReason.USAGE, purpose="train-ai", place=place)
+    return refusal_by(VerdictReason.USAGE, purpose="train-ai", where=place)
 
 
 def for_use(verdict: Verdict) -> UsageVerdict:
@@ -247,7 +247,7 @@ async def test_a_reservation_disallows_text_and_data_mining(
     stated = {"search": True, **({} if expected is None else {"tdm": expected})}
     assert usage(await crawl(site.url("/a"), settings=purposes)) == {"/a": stated}
     refused = await crawl(site.url("/a"), settings={**purposes, "REP_PURPOSES_REFUSE": True})
-    said = [refusal_by(VerdictReason.USAGE, purpose="tdm", place=where)] if where else []
+    said = [refusal_by(VerdictReason.USAGE, purpose="tdm", where=where)] if where else []
     assert [str(error) for error in refused.refused.values()] == said
 
 

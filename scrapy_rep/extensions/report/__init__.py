@@ -1,7 +1,5 @@
 """The report at the end of a crawl (REP_REPORT): collects its data in bounded memory, and writes it."""
 
-from __future__ import annotations
-
 import json
 import platform
 from bisect import bisect_left
@@ -126,13 +124,8 @@ class Report(Extension):
         seen, kind, robots = self._origins[origin], result.kind.value, info.robots
         beyond = ", not read beyond REP_BODY_LIMIT" if robots is not None and robots.truncated else ""
         answer = shortened(info.last.reason.rstrip(".") + beyond)
-        seen.result = {
-            "final_url": shortened(info.last.url),
-            "kind": kind,
-            "cause": info.cause,
-            "access": info.last.access.value,
-            "answer": answer,
-        }
+        seen.result = {"final_url": shortened(info.last.url), "kind": kind, "cause": info.cause}
+        seen.result |= {"access": info.last.access.value, "answer": answer}
         if robots is not None:
             seen.crawl_delay = robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
         was_down = before is not None and bool(before.outage)

@@ -1,7 +1,5 @@
 """The report's HTML: fills in the template `page.html`."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -16,8 +16,6 @@ ends at a delay; for licenses, at a license; for statements about usage, at a st
 directives.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -121,8 +119,8 @@ def read_lines(octets: bytes) -> Iterator[Record | int]:
         if not line:
             continue
         if found := _RECORD.match(f"\n{line}"):
-            place = found.lastindex or 0  # never 0, because each directive has a regular-expression group
-            key, value = _DIRECTIVES[place - 1].key, line[found.start(place) - 1 :]
+            which = found.lastindex or 0  # never 0, because each directive has a regular-expression group
+            key, value = _DIRECTIVES[which - 1].key, line[found.start(which) - 1 :]
         elif ":" in line:
             name, _, value = (part.strip(syntax.WHITE_SPACE) for part in line.partition(":"))
             key = text_of(name.encode("latin-1")).lower()

@@ -4,14 +4,12 @@ Many robots.txt files are used for a single URL, so the first URL is compared wi
 index of the patterns is built.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, repeat
 
 from scrapy_rep.protocol.robotstxt.groups import Segments, starts_of_segments
-from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, MatchIndex, matching_places, patterns, spellings
+from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, MatchIndex, matching_positions, patterns, spellings
 from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_SPACE, searchable, values_of
 
@@ -21,7 +19,7 @@ _MEMORY_OF_RULE = 60
 
 
 class EffectiveRules:
-    """The rules of all groups that name a crawler, combined (2.2.1). The first of these rules has the place 0."""
+    """The rules of all groups that name a crawler, combined (2.2.1). The first of these rules has the position 0."""
 
     __slots__ = ("_allow", "_first", "_in_file", "_index", "_lines", "_order", "_patterns", "own_segments", "size")
 
@@ -37,9 +35,9 @@ class EffectiveRules:
         self._allow = b""
         # For each rule, the number of line ends before it in the file, and the offset of its value in the file.
         self._in_file: tuple[Sequence[int], Sequence[int]] | None = None
-        # The spellings of the first URL, and the place of the rule that decides about it.
+        # The spellings of the first URL, and the position of the rule that decides about it.
         self._first: tuple[Sequence[str], int | None] | None = None
-        # For all later URLs: the index of the patterns, and `_order`, which maps a rank in the index to a rule's place.
+        # For all later URLs: the index of the patterns, and `_order`: a rank in the index -> the position of a rule.
         self._index: MatchIndex | None = None
         self._order: Sequence[int] = ()
 
@@ -51,23 +49,23 @@ class EffectiveRules:
 
     def allows(self, url: str) -> bool:
         """Whether the URL may be fetched. Raises TooCostlyError, and ValueError as `spellings` does."""
-        place = self._deciding(url)
-        return place is None or self._which_allow()[place] > 0
+        position = self._deciding(url)
+        return position is None or self._which_allow()[position] > 0
 
     def rule(self, url: str, octets: bytes) -> Rule | None:
         """Return the rule that decides about the URL; None if none matches it. Raises the exceptions of `allows`.
 
         `octets` is the whole file.
         """
-        place = self._deciding(url)
-        return self._rule_at(place, octets) if place is not None else None
+        position = self._deciding(url)
+        return self._rule_at(position, octets) if position is not None else None
 
     def first_disallow(self, octets: bytes) -> Rule | None:
         """Return the first rule that disallows anything; None if there is none. `octets` is the whole file."""
-        place = self._which_allow().find(0)
-        return self._rule_at(place, octets) if place >= 0 else None
+        position = self._which_allow().find(0)
+        return self._rule_at(position, octets) if position >= 0 else None
 
-    def _rule_at(self, place: int, octets: bytes) -> Rule:
+    def _rule_at(self, position: int, octets: bytes) -> Rule:
         if self._in_file is None:
             text = searchable(octets)  # it has one more character than `octets`: an LF at its start
             ends = [*starts_of_segments(text), len(text)]
@@ -76,24 +74,24 @@ class EffectiveRules:
             line_ends = map(octets.count, repeat(b"\n"), [0, *starts], starts)
             self._in_file = array("I", accumulate(line_ends)), array("I", starts)
         numbers, starts_of_values = self._in_file
-        start = starts_of_values[place]
+        start = starts_of_values[position]
         end = octets.find(b"\n", start)
         value = octets[start : None if end < 0 else end].partition(b"#")[0].rstrip(WHITE_SPACE.encode())
-        return Rule(numbers[place] + 1, self._which_allow()[place] > 0, value)
+        return Rule(numbers[position] + 1, self._which_allow()[position] > 0, value)
 
     def _deciding(self, url: str) -> int | None:
-        """Return the place of the rule that decides about the URL; None if no rule matches it."""
+        """Return the position of the rule that decides about the URL; None if no rule matches it."""
         compared = spellings(url)
         if compared[0] == ROBOTS_PATH:  # 2.2.2: "The /robots.txt URI is implicitly allowed."
             return None
         if self._index is None:
             if self._first is None:
-                found = matching_places(self._patterns, compared)
+                found = matching_positions(self._patterns, compared)
                 self._first = compared, self._by_precedence(found)[0] if found else None
             if self._first[0] == compared:  # after a refusal, the same URL comes again, to find its rule
                 return self._first[1]
             self._order = array("I", self._by_precedence(range(len(self._patterns))))
-            self._index = MatchIndex([self._patterns[place] for place in self._order])
+            self._index = MatchIndex([self._patterns[position] for position in self._order])
             self._first = None
         rank = self._index.first_match(compared[0])
         if len(compared) > 1:
@@ -101,13 +99,13 @@ class EffectiveRules:
         return self._order[rank] if rank != MatchIndex.NO_RANK else None
 
     def _by_precedence(self, found: Iterable[int]) -> list[int]:
-        """Return the places in the order in which their rules decide (2.2.2).
+        """Return the positions in the order in which their rules decide (2.2.2).
 
         The longest pattern comes first, in octets with `*` and `$` counted. If patterns have the same length, allow
         lines come before disallow lines, in the order of the file.
         """
         patterns, allow = self._patterns, self._which_allow()
-        return sorted(found, key=lambda place: (-len(patterns[place]), -allow[place], place))
+        return sorted(found, key=lambda position: (-len(patterns[position]), -allow[position], position))
 
     def _which_allow(self) -> bytes:
         """Return, for each rule, 1 for an allow line and 0 for a disallow line."""

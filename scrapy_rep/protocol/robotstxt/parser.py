@@ -7,8 +7,6 @@ for comparison. `longest_match` finds the rule that decides. Lines are parsed on
 most lines of most files are about other crawlers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -87,7 +85,7 @@ class RobotsTxt:
     _parsed: dict[tuple[str, ...], _Crawler] = field(init=False, compare=False, default_factory=dict)
 
     @classmethod
-    def parse(cls, body: bytes, limit: int = PARSING_LIMIT) -> RobotsTxt:
+    def parse(cls, body: bytes, limit: int = PARSING_LIMIT) -> "RobotsTxt":
         """Return the robots.txt with this body. All bytes are accepted.
 
         `limit` is how many bytes are read (2.5). A line that the limit cuts is not read. Raises TypeError for text.

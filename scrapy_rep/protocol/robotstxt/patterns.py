@@ -6,8 +6,6 @@ An attacker can write patterns and URLs whose comparison takes a long time, if t
 So this time has a limit. All other patterns are compared octet by octet, once.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from bisect import bisect_right
@@ -169,17 +167,17 @@ def matches(pattern: str, spelling: str) -> bool:
     # Look for the last text first: if it is missing, the other texts need no search.
     if not spelling.startswith(first) or not (spelling.endswith(last) if ends else last in spelling):
         return False
-    position = len(first)
+    offset = len(first)
     for text in middle:
-        position = spelling.find(text, position)
-        if position < 0:
+        offset = spelling.find(text, offset)
+        if offset < 0:
             return False
-        position += len(text)
-    return len(spelling) - len(last) >= position if ends else spelling.find(last, position) >= 0
+        offset += len(text)
+    return len(spelling) - len(last) >= offset if ends else spelling.find(last, offset) >= 0
 
 
-def matching_places(patterns: Sequence[str], spellings: Sequence[str]) -> list[int]:
-    """Return the places of the patterns that match one of a URL's `spellings`. Raises TooCostlyError."""
+def matching_positions(patterns: Sequence[str], spellings: Sequence[str]) -> list[int]:
+    """Return the positions of the patterns that match one of a URL's `spellings`. Raises TooCostlyError."""
     beginnings = tuple(patterns)
     starred = {pattern for pattern in patterns if "*" in pattern}
     matching: set[str] = set()
@@ -192,7 +190,7 @@ def matching_places(patterns: Sequence[str], spellings: Sequence[str]) -> list[i
             # In many files, patterns differ only in the text after the last `*`, so this text is searched for first.
             if pattern.rstrip("*").rpartition("*")[2] in with_end and matches(pattern, spelling):
                 matching.add(pattern)
-    return [place for place, pattern in enumerate(patterns) if pattern in matching] if matching else []
+    return [position for position, pattern in enumerate(patterns) if pattern in matching] if matching else []
 
 
 BEGINNING = 4  # octets at the beginning of a distinctive text; they are searched for first

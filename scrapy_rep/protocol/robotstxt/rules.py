@@ -1,7 +1,5 @@
 """The values `Rule`, `Verdict` and `VerdictReason` (RFC 9309 2.2.2)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 

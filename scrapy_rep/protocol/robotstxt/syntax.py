@@ -1,6 +1,4 @@
-"""Lines and records of a robots.txt as regular expressions (RFC 9309 2.2, 2.2.4)."""
-
-from __future__ import annotations
+"""Lines and records of a robots.txt as regular expressions; byte order marks, UTF-16, line ends (RFC 9309 2.2)."""
 
 import codecs
 import html
@@ -94,10 +92,10 @@ def _from_utf_16(octets: bytes) -> str | None:
     UTF-16 begins with a byte order mark and an ASCII character. If one of the two is missing, the text must have a
     record.
     """
-    for encoding, mark, place_of_0 in _UTF_16:
+    for encoding, mark, at_0 in _UTF_16:
         rest = octets.removeprefix(mark)
         has_mark = len(rest) < len(octets)
-        begins_in_ascii = rest[place_of_0 : place_of_0 + 1] == b"\0" != rest[1 - place_of_0 : 2 - place_of_0]
+        begins_in_ascii = rest[at_0 : at_0 + 1] == b"\0" != rest[1 - at_0 : 2 - at_0]
         if has_mark or begins_in_ascii:
             text = rest.decode(encoding, "replace")
             if (has_mark and begins_in_ascii) or has_record("\n" + text.lstrip("\ufeff").replace("\r", "\n")):
