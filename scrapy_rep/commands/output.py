@@ -36,11 +36,10 @@ COLOURS = {"allowed": GREEN, "refused": RED, "can't tell": YELLOW}  # of `Findin
 
 # `--json`
 MAX_IGNORED = 1_000  # ignored lines; a hostile file has a hundred thousand
-JSON_KEYS = (
-    *("url", "allowed", "reason", "obeyed", "line", "rule", "group", "product_tokens", "robots_url", "final_url"),
-    *("hops", "answer", "access", "source", "age", "good_for", "crawl_delay", "usage", "licenses", "sitemaps"),
-    *("ignored", "ignored_count", "error"),
-)
+JSON_KEYS = """
+    url allowed reason obeyed line rule group product_tokens robots_url final_url hops answer access source age good_for
+    crawl_delay usage licenses sitemaps ignored ignored_count error
+""".split()
 MAX_FILES = 10_000  # robots.txt files of which `--json` remembers that it has written their lines
 
 # The text for people.

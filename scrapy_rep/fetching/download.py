@@ -290,7 +290,8 @@ class Fetcher(Part):
             made_up=is_made_up,
             response_delay=request.meta.get("download_latency", 0.0),
             proxy=proxy,
-            address=None if proxy else _address_of(response),  # a proxy hides the server's address
+            # A proxy hides the server's address.
+            address=None if proxy or response.ip_address is None else str(response.ip_address),
         )
 
     def _made_up_by(self) -> str:
@@ -302,10 +303,6 @@ class Fetcher(Part):
 
 def _proxy_of(request: Request) -> str:
     return printable(without_login(str(request.meta.get("proxy") or "")), MAX_PROXY)
-
-
-def _address_of(response: Response) -> str | None:
-    return None if response.ip_address is None else str(response.ip_address)
 
 
 def _what_is_wrong(response: Response, received: Response, download: RobotsTxtDownload, *, needs_body: bool) -> str:

@@ -810,7 +810,7 @@ def test_json_has_an_object_a_url(web: Web, tmp_path: Path) -> None:
     moved = web.robots(redirect(site.robots_url))
     done = Ended("--json", *QUICK, moved.url("/private/a"), "example.com/a", cwd=tmp_path)
     refused, unknown = done.objects
-    assert tuple(refused) == tuple(unknown) == JSON_KEYS
+    assert list(refused) == list(unknown) == JSON_KEYS
     told = {key: refused[key] for key in JSON_KEYS if key not in {"age", "good_for"}}
     assert told == {
         "url": moved.url("/private/a"),
