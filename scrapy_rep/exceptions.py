@@ -1,4 +1,4 @@
-"""The exceptions that the errback of a refused request receives, and their messages."""
+"""The exceptions that the errback of a refused request receives; and the text of a refusal, for them and the log."""
 
 from typing import Any
 

@@ -3,15 +3,15 @@
 What a stop does, in order, whether the crawl has finished or was stopped (Ctrl-C, CloseSpider):
 
 1. The engine begins to close: `SingleFlight.begin_close`. The waits of requests that can go back to the queue end.
-   Pauses between rounds end (`Driver.end_pauses`). Fetches are cancelled if all their requests go back to the queue.
+   Pauses between rounds end (`Driver.end_pauses`). Fetches for which no other request waits are cancelled.
 2. Requests of the scheduler that waited in the downloader go back to the queue (`SchedulerDoor.put_back`).
 3. The engine waits for all downloads, callbacks and item pipelines. A request that belongs to an item still gets the
    result of the round that is under way.
 4. The engine closes the scheduler: `SchedulerDoor.close` puts the requests at the door back, closes the scheduler, and
    only then deletes their copies (`waiting.copies`).
 5. The engine sends `spider_closed`: `RepMiddleware` ends the waits that are left, and waits until what was fetched is
-   stored and the leases are given back (`SingleFlight.close`). Extensions log and write their last lines. All of this
-   comes before other components get the signal (`called_first`), so that Scrapy's `log_count/` counts these lines.
+   stored and the leases are given back (`SingleFlight.close`). Extensions log and write their last lines. They get the
+   signal before other components (`called_first`), so that Scrapy's `log_count/` counts these lines.
 
 A process that is killed does none of this. With a JOBDIR or scrapy-redis, copies of the requests at the door are left.
 """
@@ -111,8 +111,8 @@ class RepMiddleware:
         return None if origin is None else self._in_downloader.wait_and_decide(request, origin)
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        """Return the response. If it comes from another URL than the request's, return an awaitable of it: the
-        robots.txt of that URL may not be known yet. Raises what `Gate.look_at_page` raises."""
+        """Return the response, or an awaitable of it that waits for the robots.txt of another URL from which it comes.
+        Raises what `Gate.look_at_page` raises."""
         return response if ROBOTS_TXT_REQUEST in request.meta else self.gate.look_at_page(request, response)
 
     # For spiders.

@@ -1,4 +1,4 @@
-"""The refusal of a request: its log line, its stats, the signal `request_forbidden`, the exception."""
+"""The refusal of a request: logs it in the words of `exceptions`, counts it, signals it, raises the exception."""
 
 import logging
 from collections import Counter

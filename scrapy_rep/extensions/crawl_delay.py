@@ -1,6 +1,6 @@
-"""Applies Crawl-delay: requests to a site are at least this time apart (REP_CRAWL_DELAY_MAX).
+"""Decides about Crawl-delay: requests to a site are at least this time apart (REP_CRAWL_DELAY_MAX).
 
-The time is at most REP_CRAWL_DELAY_MAX (0 by default). `MinimumDelays` sets it.
+The time is at most REP_CRAWL_DELAY_MAX (0 by default). `scrapy_internals.slots.MinimumDelays` sets it.
 """
 
 from scrapy import Request, signals

@@ -1,8 +1,8 @@
 """Sends one request through Scrapy's engine, within REP_FETCH_TIMEOUT, and turns the response into an `Answer`.
 
 The download stops after REP_BODY_LIMIT octets, 500 KiB or more (RFC 9309 section 2.5). What was received is used. The
-last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact octet. After REP_FETCH_TIMEOUT, the
-download handler is cancelled, so it closes the connection.
+last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact octet. After REP_FETCH_TIMEOUT (and
+GRACE), the download handler is cancelled, so it closes the connection.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Does what `protocol.conversation` says: asks the store and servers, sends signals, counts stats.
+"""Does what `protocol.conversation` says: asks the store and servers, through one proxy after the other; reports.
 
 Each request waits for a place (`places`). Its cookies come from the same conversation; they never mix with the cookies
 of the crawl. After each round, what was fetched goes into the store in the background, and the signal `robots_known`

@@ -1,4 +1,4 @@
-"""Builds a request for a robots.txt: its mark, its header fields, its meta for Scrapy and for plugins, its cookies.
+"""Builds a request for a robots.txt: its mark, proxy, header fields, cookies, and its meta for Scrapy and plugins.
 
 The request takes the proxy and the User-Agent of the request that needs the robots.txt. Its cookies come from the
 conversation (`fetching.driver`).

@@ -14,7 +14,7 @@ that the crawl finishes, such as an item whose files are downloaded. They wait u
 fetch for which no such request waits is cancelled.
 
 Later requests get the policy from memory. When the answer expires soon, or the backoff of an outage is over, the next
-request triggers a fetch in the background (`refresh`) and does not wait.
+request triggers a fetch in the background (`refresh`) and does not wait: the policy in memory decides about it.
 """
 
 import asyncio

@@ -10,9 +10,10 @@
 
 Most conversations have one round: find, ask along redirects (RFC 9309 2.3.1.2), end. If robots.txt is unreachable, and
 requests may wait for it, more rounds follow: `Outage.pause_at` says when. The last round decides about all requests
-that have waited. The first round repeats a URL after RETRY_DELAY if the failure may soon be over. Any round repeats it
-in three cases: another proxy is left to try, a time-out says nothing about the site, or a failure did not come from the
-site (`Answer.must_be_repeated`). Each URL of a chain has its own count.
+that have waited. The first round, if it requests anything, repeats a URL after RETRY_DELAY if the failure may soon be
+over. Any round repeats it in three cases: another proxy is left to try, a time-out says nothing about the site, or the
+failure was made up by a middleware or replayed by a cache (`Answer.must_be_repeated`). Each URL of a chain has its own
+count.
 
 Two origins may redirect to the same URL. Each of them requests that URL itself, because the answer may depend on
 cookies, on the User-Agent, or on a token in the URL that works only once.
@@ -118,7 +119,7 @@ def conversation(
             if known is None or found.is_to_fetch:
                 outage = known.outage_at(now) if known is not None else None
                 if outage is not None and not outage.has_backoff:
-                    left = ONE_ROUND  # requests have waited for this outage before, so these wait for one round
+                    left = ONE_ROUND  # requests have waited for this outage, here or elsewhere; these wait one round
                 # A cache that has replayed it may do so again; a site has not seen a request that was never sent.
                 is_known = known is not None and known.last.is_first_hand
                 hops = yield from _follow(origin, terms, retries, was_requested_before=is_known)

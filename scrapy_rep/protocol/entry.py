@@ -191,8 +191,8 @@ def without_backoff(entry: Entry) -> Entry:
 
 
 def latest(known: Entry | None, stored: Entry | None) -> Entry | None:
-    """Return the later one of this crawl's entry and the stored one. But an own outage, with its backoff, counts more
-    than a stored one without, and a stored answer more than one that a cache replayed. An outage keeps the answer from
+    """Return the later one of this crawl's entry and the stored one. But an own outage counts more than a stored one
+    without a backoff, and a stored answer more than one that a cache replayed. An outage keeps the answer from
     before it, whichever crawl has that answer."""
     if known is None or stored is None:
         return known or stored

@@ -1,4 +1,4 @@
-"""The states of an origin (fresh, stale, unreachable, for too long, ...): what each state means, and what changes it.
+"""The states of an origin (fresh, stale, unreachable, for 30 days, ...): what each state means, and what changes it.
 
 The sources are RFC 9309 2.3.1.4 and 2.4, and RFC 9111 4. An entry has the last usable answer (`stored`) and the
 failures after it (`outage`).
@@ -150,10 +150,11 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
         return State.UNREACHABLE_STALE
     if is_long:
         return State.LONG_UNREACHABLE
-    # Requests are refused only if some request has waited for the fetch that failed. After two kinds of failure, the
-    # next request waits for a new fetch instead: after one that came while the stored response was fresh (the fetch was
-    # in the background, so nobody waited), and after one without a backoff (a proxy has failed, and this request may
-    # have another proxy). The state is then the same as if there were no outage.
+    # Requests are refused at once only if some request has waited for the fetch that failed. After two kinds of
+    # failure, the next request waits for a new fetch instead: after one that came while the stored response was fresh
+    # (the fetch was in the background, so nobody waited), and after one without a backoff (a proxy has failed, and this
+    # request may have another proxy). The state is then the same as if there were no outage. (`policy_at` refuses the
+    # request all the same if the failure was a time-out, or the new fetch begins later than REP_UNREACHABLE_WAIT.)
     if outage.has_backoff and (stored is None or outage.answer.ended_at >= stored.fresh_until):
         return State.UNREACHABLE
     return state

@@ -1,4 +1,4 @@
-"""An outage of robots.txt: the backoff, how long a Retry-After is obeyed, the 30 days (RFC 9309 2.3.1.4).
+"""An outage of robots.txt: the backoff, how long a Retry-After is obeyed, since when it lasts (RFC 9309 2.3.1.4).
 
 An outage is the time in which an origin's robots.txt is unreachable. After each failure, robots.txt is fetched again
 when the backoff and the server's Retry-After are over. At the beginning of an outage, requests wait for these fetches
@@ -25,7 +25,8 @@ ROUNDING = 0.001  # seconds; `left` is a difference of many numbers
 CLOCK_SKEW = 300.0
 
 # The most seconds between two failures of one outage. A long outage must be seen several times. So this is a third of
-# 30 days (REP_UNREACHABLE_DAYS), plus one day for crawls that start late. A weekly crawl sees it often enough.
+# 30 days (REP_UNREACHABLE_DAYS), plus one day for crawls that start late. A weekly crawl sees it often enough. With a
+# REP_UNREACHABLE_DAYS of 11 or less, one failure may be enough.
 MAX_UNSEEN = 11 * DAY
 
 
@@ -80,7 +81,8 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     """
     now = answer.ended_at
     failures = before.failures + 1 if before is not None else 1
-    # Only failures of the site count towards the 30 days. After another failure (a proxy's), the count begins again.
+    # Failures of the site count towards the 30 days. The first failure after another one (a proxy's) begins the count
+    # again.
     since = min(before.since, now) if before is not None and before.answer.is_of_site else now - answer.seconds
     # A redirect that cannot be followed failed because of its Location. Its status is not the reason.
     status = None if answer.status in REDIRECT_STATUSES and not answer.sign else answer.status

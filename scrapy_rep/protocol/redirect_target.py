@@ -4,7 +4,7 @@ By default, the crawler follows no redirect from a public to a private host (REP
 the crawler's own network. There are two checks:
 
 1. `why_not_followed` judges a host by its name, or by the address that the URL has in place of a name.
-2. An answer that comes from a private address is dropped (`Ask.must_be_public`).
+2. An answer that comes from a private address is dropped (`Ask.must_be_public`). A proxy hides the address.
 """
 
 import ipaddress

@@ -1,4 +1,4 @@
-"""What the status of an answer means: a table for 403, 404, 429, 5xx and so on (RFC 9309 2.3.1)."""
+"""What a status, a challenge or a page of HTML means: a table for 403, 404, 429, 5xx and so on (RFC 9309 2.3.1)."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace

@@ -6,7 +6,7 @@ Two changes to Scrapy's aiohttp and httpx handlers, and to those of scrapy-downl
 1. Remove the limit of their connection pools. A pool has CONCURRENT_REQUESTS connections, and the time that a request
    waits for a connection counts against its time-out. Robots.txt fetches that hang would make pages time out. Pages are
    still limited by the downloader, and fetches by REP_FETCH_CONCURRENCY.
-2. Send each URL as it was checked against robots.txt. aiohttp would rewrite it: `/%40admin` becomes `/@admin`.
+2. With aiohttp, send each URL as it was checked against robots.txt. It would rewrite `/%40admin` as `/@admin`.
 """
 
 import asyncio

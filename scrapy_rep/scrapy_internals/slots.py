@@ -1,6 +1,6 @@
-"""Scrapy's download slots, `Downloader.slots`: how busy a site is, the delays of slots, and their queues.
+"""Scrapy's download slots, `Downloader.slots`: how busy a site is, setting a Crawl-delay, and their queues.
 
-A site is the key of a slot: usually a host, which may have many origins. A Crawl-delay takes effect here.
+A site is the key of a slot: usually a host, which may have many origins.
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
 """`sqlite:` keeps entries in a file, which several crawls on one machine may use.
 
-SQLite runs in the event loop, like Scrapy's disk queues. A call waits at most 0.1 s for a lock (2 s at the start).
+SQLite runs in the event loop, like Scrapy's disk queues. A call waits at most 0.1 s for a lock (4 s at the start).
 """
 
 import logging

@@ -21,9 +21,9 @@ keeps requests: the gate decides whether they may be fetched (`gate.Gate`).
 
 Two limits keep requests in the queue:
 
-- Fetches: twice as many as may be under way at a time have just begun or wait for a place (`fetching.places`). Slow
-  requests for a robots.txt do not count. Nor do repeated requests (a retry, or a robots.txt that was fetched before),
-  and fetches in the background.
+- Fetches: those that have just begun or wait for a place are twice as many as there are places (`fetching.places`).
+  Slow requests for a robots.txt do not count. Nor do repeated requests (a retry, or a robots.txt that was fetched
+  before), and fetches in the background.
 - Requests: REP_WAITING_MAX requests are at the door. The first request to each origin does not count. This limit never
   stops a request from the queue in memory.
 
@@ -33,7 +33,7 @@ their robots.txt is probably known (`turns.Turns.prepare_next`).
 
 A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true if it has nothing
 for the engine, and one of these limits is reached, or as many requests are at the door as there may be such fetches.
-Requests that stay in the queue because of a Crawl-delay count, too.
+Requests in the queue count, too, if a Crawl-delay holds all of them.
 
 If the crawl closes, the requests at the door go back to their queue. If the process is killed, copies of the requests
 from disk or from scrapy-redis are left (`copies`). A crawl that resumes a JOBDIR begins with these requests at the

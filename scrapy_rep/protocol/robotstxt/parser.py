@@ -1,6 +1,4 @@
-"""RobotsTxt: a parsed file, cut at 500 KiB or more (RFC 9309 2.5), and what it says about a URL.
-
-RobotsTxt also has all other records, such as sitemaps.
+"""RobotsTxt: a parsed file, cut at 500 KiB or more (RFC 9309 2.5): verdicts, Crawl-delay, sitemaps, licenses.
 
 `syntax` defines what a record is. `groups` finds the records of a crawler. `patterns` normalises rules and URLs
 for comparison. `longest_match` finds the rule that decides. Lines are parsed only when a method needs them, because
