@@ -8,7 +8,7 @@ Where to add
     a category of use: a row in `usage` (`VOCABULARY`);
     a status policy: a row in `protocol.status_policy` (`POLICIES`);
     a sign of a challenge: a row in `protocol.challenge` (`BY_HEADER`, `BY_PAGE`);
-    a text about a verdict, an answer or an outage: `protocol.words`;
+    a text about a verdict: `protocol.words`;
     a store: a subclass of `storage.Storage`, named in `storage.STORAGES` or in the setting REP_STORAGES;
     a listener: a subclass of `extensions.Extension`, and a row in the table there (`EXTENSIONS`);
     a setting: a field of `settings.RepSettings`.

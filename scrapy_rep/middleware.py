@@ -10,8 +10,8 @@ What a stop does, in order, whether the crawl has finished or was stopped (Ctrl-
 4. The engine closes the scheduler: `SchedulerDoor.close` puts the requests at the door back, closes the scheduler, and
    only then deletes their copies (`waiting.copies`).
 5. The engine sends `spider_closed`: `RepMiddleware` ends the waits that are left, and waits until what was fetched is
-   stored and the leases are given back (`SingleFlight.close`). Extensions log and write their last lines. They get the
-   signal before other components (`called_first`), so that Scrapy's `log_count/` counts these lines.
+   stored and the leases are given back (`SingleFlight.close`). Meanwhile, extensions log and write their last lines.
+   They get the signal before other components (`called_first`), so that Scrapy's `log_count/` counts these lines.
 
 A process that is killed does none of this. With a JOBDIR or scrapy-redis, copies of the requests at the door are left.
 """

@@ -20,7 +20,8 @@ _NO_RULES_BY_CAUSE = {words.NO_GROUPS: "empty", words.REDIRECTS: "redirects"}
 
 
 class OriginKind(words.WordEnum):
-    """What an origin's robots.txt means for the crawl. The values follow a number: `12 origins with rules`."""
+    """The kind of the rules that are obeyed or, without rules, of the last answer. In an outage, an older answer may still
+    allow requests. The values follow a number: `12 origins with rules`."""
 
     WITH_RULES = "with rules"
     """Rules are obeyed; in an outage, the old rules."""
@@ -70,7 +71,7 @@ class OriginInfo:
 
     @property
     def failing_since(self) -> float | None:
-        """When the outage began; None if there is none."""
+        """When the outage began to count (`Outage.since`); None if there is none."""
         return self.policy.entry.outage.since if self.policy.entry.outage is not None else None
 
     @property
@@ -82,7 +83,7 @@ class OriginInfo:
 
     @cached_property
     def kind(self) -> OriginKind:
-        """What robots.txt means for the crawl now."""
+        """The kind of the rules that are obeyed or, without rules, of the last answer."""
         robots, access = self.robots, self.last.access
         if robots is not None:
             return OriginKind.WITH_RULES if robots.has_groups else OriginKind.WITHOUT_RULES

@@ -8,7 +8,8 @@ To delete a feature, delete its file or folder, its row in EXTENSIONS, its field
 `docs/stats.md`. These features also have code elsewhere:
 
 - `bypassed`: `gate` looks up robots.txt files for it (`may_look_up`, `look_up`).
-- `crawl_delay`: `scrapy_internals.slots` sets the delays. `scrapy robots` and the report show them.
+- `crawl_delay`: `scrapy_internals.slots` sets the delays. `gate` (`is_delayed`) and `waiting.turns` (HELD,
+  `number_held`) keep requests to such sites in the queue. `scrapy robots` and the report show them.
 - `page_usage`: the folder `usage` reads usage preferences. `scrapy robots` and the report show them.
 - `report`: a log line refers to it (`origins_log`), and `refusals` keeps examples for it.
 - `mistakes`: `middleware` calls its functions. `user_agent` remembers the tokens that decided about a request

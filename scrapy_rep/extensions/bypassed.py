@@ -1,8 +1,8 @@
 """Pages that were fetched although robots.txt forbids them (REP_BYPASSED).
 
 A browser or an API follows redirects by itself, so only the URL of its response shows the page that was fetched. If the
-robots.txt of that URL is not known, and forbidden pages are only counted, the page goes on. Its robots.txt is looked up
-in the background.
+robots.txt of that URL is not known, the page waits for it only if an extension may drop or change the page
+(`Gate.waits_for_landings`). Else the page goes on, and its robots.txt is looked up in the background.
 """
 
 from collections import Counter

@@ -33,7 +33,7 @@ from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 
 SLOW_AFTER = 0.5  # seconds after which a request for a robots.txt is slow, counted from when it has its place
 # While this many times the places for fetches are needed soon, no other fetch should begin: it would wait long.
-MAX_STARTING = 2
+TIMES_PLACES = 2
 MAX_SLOW = 1_000  # slow requests under way; each takes a socket
 SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE; CPython sets it on Windows, elsewhere the C library
 SHARE_OF_FILES = 0.5  # the share of `max_open_files()` that places may use
@@ -120,13 +120,13 @@ class Connections(Part):
         return self._all if is_robots_txt or self.is_from_scheduler(request) is not False else None
 
     @property
-    def enough(self) -> int:
+    def max_starting(self) -> int:
         """How many fetches may need a place soon."""
-        return MAX_STARTING * (self._on_top or self._all).number()
+        return TIMES_PLACES * (self._on_top or self._all).number()
 
     def can_start_another(self) -> bool:
         """Whether one more fetch would soon get its place."""
-        return len(self._starting) < self.enough
+        return len(self._starting) < self.max_starting
 
     def begin_close(self) -> None:
         """Step 1 of a stop (`middleware`). A download handler may wait, in its place, for a request that has none. Then
@@ -139,7 +139,7 @@ class Connections(Part):
         self._starting.add(origin)
 
     def end_start(self, origin: Origin) -> None:
-        """The fetch needs no place soon (`Triggers.started`), or has ended."""
+        """The fetch needs no place soon (`Triggers.end_start`), or has ended."""
         if origin in self._starting:
             self._starting.remove(origin)
             look_for_requests(self._crawler)

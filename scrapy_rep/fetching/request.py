@@ -1,4 +1,4 @@
-"""Builds a request for a robots.txt: its mark, proxy, header fields, cookies, and its meta for Scrapy and plugins.
+"""Builds a request for a robots.txt: its mark, header fields, cookies; its proxy and meta for Scrapy and plugins.
 
 The request takes the proxy and the User-Agent of the request that needs the robots.txt. Its cookies come from the
 conversation (`fetching.driver`).

@@ -153,8 +153,8 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
     # Requests are refused at once only if some request has waited for the fetch that failed. After two kinds of
     # failure, the next request waits for a new fetch instead: after one that came while the stored response was fresh
     # (the fetch was in the background, so nobody waited), and after one without a backoff (a proxy has failed, and this
-    # request may have another proxy). The state is then the same as if there were no outage. (`policy_at` refuses the
-    # request all the same if the failure was a time-out, or the new fetch begins later than REP_UNREACHABLE_WAIT.)
+    # request may have another proxy). The state is then the same as if there were no outage. (Until a backoff ends,
+    # `policy_at` refuses the request if the failure was a time-out, or the backoff ends after REP_UNREACHABLE_WAIT.)
     if outage.has_backoff and (stored is None or outage.answer.ended_at >= stored.fresh_until):
         return State.UNREACHABLE
     return state

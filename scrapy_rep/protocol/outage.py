@@ -37,7 +37,8 @@ class Outage:
     answer: Answer
     """The last failure (`Answer.remembered`). It has no status if a redirect cannot be followed."""
     since: float
-    """The time when the first failed fetch began, in seconds since the epoch."""
+    """The beginning of the first failed fetch, or of the first one after a failure that was not the site's, in seconds
+    since the epoch."""
     failures: int
     """The number of failures so far; 0 if the outage has no backoff."""
     fetch_again_at: float
@@ -81,8 +82,8 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     """
     now = answer.ended_at
     failures = before.failures + 1 if before is not None else 1
-    # Failures of the site count towards the 30 days. The first failure after another one (a proxy's) begins the count
-    # again.
+    # A failure that is not the site's (a proxy's) does not count towards the 30 days: the failure after it begins the
+    # count again.
     since = min(before.since, now) if before is not None and before.answer.is_of_site else now - answer.seconds
     # A redirect that cannot be followed failed because of its Location. Its status is not the reason.
     status = None if answer.status in REDIRECT_STATUSES and not answer.sign else answer.status

@@ -13,7 +13,7 @@ REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 # The keys of a row are HTTP statuses, or one of these two, for answers whose status does not decide.
 CHALLENGE = "challenge"
-"""A page that demands proof that the client is a browser, sent instead of robots.txt, with any status."""
+"""A page that demands proof that the client is a browser, sent instead of robots.txt with a status in `challenge`."""
 MARKUP = "markup"
 """A success whose body is a page of HTML or XML without a rule in a group."""
 SIGN_KEYS = (CHALLENGE, MARKUP)
@@ -60,8 +60,8 @@ SIGNS = frozenset({"", MARKUP, OFFLINE, *VENDORS})
 def with_access(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
     """Return the answer with its `access`, `reason` and `sign` by the rows of a policy.
 
-    Before the call, `answer.sign` is the vendor of a challenge, or empty, and `answer.reason` has the words that follow
-    the status.
+    Before the call, `answer.sign` is the vendor of a challenge, OFFLINE, or empty, and `answer.reason` has the words that
+    follow the status.
     """
     if answer.sign == OFFLINE:
         return replace(answer, access=result_of(None, rows, OFFLINE)[0], reason="offline, and not in the HTTP cache")

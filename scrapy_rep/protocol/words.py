@@ -1,6 +1,7 @@
 """The words that people read about answers, verdicts, refusals and outages.
 
-Exceptions, log, command and report take these words from here. So each text changes in this file alone.
+Several of exceptions, log, command and report use these words. A text that one of them uses alone is there. The reasons
+of answers are where answers are judged: `status_policy`, `redirect_target`, `fetching.download`.
 """
 
 import re

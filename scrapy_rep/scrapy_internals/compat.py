@@ -1,7 +1,4 @@
-"""Names that newer releases of Scrapy have and Scrapy 2.14 lacks.
-
-Each is Scrapy's own if it exists, else ours.
-"""
+"""What differs between Scrapy 2.14 and newer releases."""
 
 import time
 from collections.abc import Callable, Coroutine, Mapping

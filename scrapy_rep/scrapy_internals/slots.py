@@ -107,7 +107,7 @@ class Sites:
 
 
 class MinimumDelays:
-    """The minimum delay of each download slot: the longest minimum of all origins that share it."""
+    """The minimum delay of each download slot: the longest of all origins whose requests have come to it."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler

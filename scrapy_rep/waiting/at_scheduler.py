@@ -209,8 +209,8 @@ class SchedulerDoor(Part):
             raise DontCloseSpider
 
     def close(self, reason: str) -> Any:
-        """Step 4 of a stop (`middleware`): put the requests at the door back into the queue. Then close the scheduler,
-        because some schedulers keep the queue for the next crawl."""
+        """Step 4 of a stop (`middleware`): put the requests at the door back into the queue, because some schedulers
+        keep it for the next crawl. Then close the scheduler."""
         taken_back = self._scheduler.put_back([*self._here] if self._next is None else [*self._here, self._next])
         closed = self._scheduler.close(reason)
         # The copies stay until now: Scrapy's queue on disk loses requests if the process is killed before it is closed.
@@ -225,10 +225,10 @@ class SchedulerDoor(Part):
         """Return whether a lazy `start` of the spider has to wait. At a limit, first choose the engine's next request:
         if there is one, `start` need not wait.
 
-        One limit is `Connections.enough` requests at the door, or held in the queue by a Crawl-delay.
+        One limit is `Connections.max_starting` requests at the door, or held in the queue by a Crawl-delay.
         """
         if not self._max_waiting or (
-            len(self._here) + self._turns.number_held < self._connections.enough
+            len(self._here) + self._turns.number_held < self._connections.max_starting
             and not self._is_full
             and self._connections.can_start_another()
         ):

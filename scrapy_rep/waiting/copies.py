@@ -177,7 +177,7 @@ class KeptInRedis(KeptCopies):
                 self._delete_copies()
 
     def close(self) -> None:
-        """Stop the signs of life. About ten seconds later, other crawlers put back the requests that are left."""
+        """Stop the signs of life. Ten to fourteen seconds later, another crawler puts the requests back."""
         self._pulse.stop()
 
     def _beat(self) -> None:

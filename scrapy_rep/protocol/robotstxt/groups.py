@@ -12,8 +12,8 @@ A segment is the text from one user-agent line to the next:
 A run is a row of user-agent lines that share the records below it. A run ends at a rule. When delays are read, it also
 ends at a delay; for licenses, at a license; for statements about usage, at a statement.
 
-`Segments` finds a crawler's lines, for verdicts. All else here is for reports, and for programs that read other
-directives.
+`Segments` and `starts_of_segments` find a crawler's lines, for verdicts, delays, licenses and usage. All else here is
+for reports, and for programs that read other directives.
 """
 
 import re

@@ -38,7 +38,7 @@ def is_product_token(text: str) -> bool:
 def readable(body: bytes, limit: int) -> bytes:
     """Return the part of the body that is parsed, cleaned up:
 
-    - UTF-16 is converted to UTF-8 (2.2.2: "MAY bridge").
+    - A byte order mark is removed. UTF-16 is converted to UTF-8 (2.2.2: "MAY bridge").
     - Each line end (CR, LF or CRLF: NL in 2.2) becomes LF.
     - In lines with unusual white space, the white space before a key, before a value and after a value is removed.
     - A line that the limit cuts is removed.
