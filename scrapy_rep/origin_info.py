@@ -20,8 +20,8 @@ _NO_RULES_BY_CAUSE = {words.NO_GROUPS: "empty", words.REDIRECTS: "redirects"}
 
 
 class OriginKind(words.WordEnum):
-    """The kind of the rules that are obeyed or, without rules, of the last answer. In an outage, an older answer may still
-    allow requests. The values follow a number: `12 origins with rules`."""
+    """The kind of the rules that are obeyed or, without rules, of the last answer. In an outage, an older answer may
+    still allow requests. The values follow a number: `12 origins with rules`."""
 
     WITH_RULES = "with rules"
     """Rules are obeyed; in an outage, the old rules."""

@@ -60,8 +60,8 @@ SIGNS = frozenset({"", MARKUP, OFFLINE, *VENDORS})
 def with_access(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
     """Return the answer with its `access`, `reason` and `sign` by the rows of a policy.
 
-    Before the call, `answer.sign` is the vendor of a challenge, OFFLINE, or empty, and `answer.reason` has the words that
-    follow the status.
+    Before the call, `answer.sign` is the vendor of a challenge, OFFLINE, or empty. `answer.reason` has the words that follow
+    the status.
     """
     if answer.sign == OFFLINE:
         return replace(answer, access=result_of(None, rows, OFFLINE)[0], reason="offline, and not in the HTTP cache")
