@@ -60,7 +60,7 @@ SIGNS = frozenset({"", MARKUP, OFFLINE, *VENDORS})
 def with_access(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
     """Return the answer with its `access`, `reason` and `sign` by the rows of a policy.
 
-    Before the call, `answer.sign` is the vendor of a challenge, OFFLINE, or empty. `answer.reason` has the words that follow
+    Before the call, `answer.sign` is the vendor of a challenge, OFFLINE, or empty. `answer.reason` has the words after
     the status.
     """
     if answer.sign == OFFLINE:
