@@ -247,8 +247,7 @@ class Fetcher(Part):
         # All impossible statuses share one name, so that servers cannot add stats.
         self._count(STATUS.format(response.status if 100 <= response.status < 600 else "other"))
         is_silent = download.sent_at is not None and not download.octets and bool(received.body)
-        is_http = urlparse_cached(download.request).scheme in HAVE_TIMEOUTS
-        if is_silent and is_http and self._is_first("no bytes_received"):
+        if is_silent and urlparse_cached(download.request).scheme in HAVE_TIMEOUTS and self._is_first("silence"):
             self._log.warning(
                 "%s: the download handler sends no signal bytes_received, so REP_BODY_LIMIT applies after the download",
                 printable(download.request.url),

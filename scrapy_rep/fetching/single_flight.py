@@ -19,7 +19,7 @@ request triggers a fetch in the background (`refresh`) and does not wait: the po
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from scrapy import Request
@@ -53,7 +53,7 @@ class CrawlClosingError(IgnoreRequest):
 @dataclass(eq=False, slots=True)
 class _Fetch:
     triggers: Triggers
-    waiters: dict[Deferred[RobotsPolicy], bool] = field(default_factory=dict)
+    waiters: dict[Deferred[RobotsPolicy], bool]
     """A Deferred for each call of `join` that waits for this fetch, also if that call was cancelled. The value is
     whether its request goes back to its queue if the crawl closes."""
     task: Deferred[None] | None = None
@@ -88,7 +88,7 @@ class SingleFlight(Part):
     def refresh(self, origin: Origin, trigger: Request) -> None:
         """Fetch the origin's robots.txt in the background, for later requests. Does nothing if a fetch is under way."""
         if origin not in self._fetches and not self._is_closing:
-            self._begin(origin, _Fetch(self._triggers(origin, trigger)))
+            self._begin(origin, trigger, {})
 
     def join(self, origin: Origin, trigger: Request, *, goes_back: bool = False) -> Deferred[RobotsPolicy]:
         """A Deferred of the origin's policy. Fails only with CrawlClosingError: when the crawl begins to close if
@@ -101,7 +101,7 @@ class SingleFlight(Part):
             self.add_trigger(origin, trigger)
         else:
             self._connections.begin_start(origin)
-            self._begin(origin, _Fetch(self._triggers(origin, trigger), {waiter: goes_back}))
+            self._begin(origin, trigger, {waiter: goes_back})
         return waiter
 
     def add_trigger(self, origin: Origin, request: Request) -> None:
@@ -135,10 +135,8 @@ class SingleFlight(Part):
                 self._cancelled.append(fetch.task)
                 fetch.task.cancel()
 
-    def _triggers(self, origin: Origin, first: Request) -> Triggers:
-        return Triggers(first, partial(self._connections.end_start, origin))
-
-    def _begin(self, origin: Origin, fetch: _Fetch) -> None:
+    def _begin(self, origin: Origin, first: Request, waiters: dict[Deferred[RobotsPolicy], bool]) -> None:
+        fetch = _Fetch(Triggers(first, partial(self._connections.end_start, origin)), waiters)
         self._fetches[origin] = fetch
         fetch.task = deferred_from_coro(self._run(origin, fetch))
         fetch.task.addErrback(lambda _failure: None)  # only a cancellation comes here

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, get_args
 
 from scrapy_rep.protocol.answer import AccessResult, Answer
+from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.outage import BACKOFF_MAX, MAX_UNSEEN, Outage
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.status_policy import SIGNS, StatusRow, result_of
@@ -147,6 +148,11 @@ def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT)
     return entry if decompressor.eof and not decompressor.unused_data else None
 
 
+# The dataclasses of an entry -> the types of their fields, without `| None`.
+_FIELDS: dict[type, dict[str, Any]] = {
+    kind: {field.name: (get_args(field.type) or [field.type])[0] for field in fields(kind)}
+    for kind in (Answer, Caching, Entry, Outage, RobotsTxt, StoredResponse)
+}
 # The type of a field -> the types that its value in JSON may have.
 _TYPES: dict[type, set[type]] = {bool: {bool}, bytes: {bytes}, float: {float, int}, int: {int}, str: {str}}
 # What holds of the values of an entry, besides their types.
@@ -163,15 +169,14 @@ _HOLDS: dict[type, Callable[[Any], bool]] = {
 def _read(kind: type[Any], values: dict[str, Any]) -> Any:
     """Return a dataclass with these values. Raises ValueError, TypeError, KeyError or AttributeError for a wrong value,
     because other programs may write to the store, too."""
-    types: dict[str, Any] = {field.name: (get_args(field.type) or [field.type])[0] for field in fields(kind)}
-    read = kind(**{name: _checked(types[name], value) for name, value in values.items()})
+    read = kind(**{name: _checked(_FIELDS[kind][name], value) for name, value in values.items()})
     if kind in _HOLDS and not _HOLDS[kind](read):
         raise ValueError(f"no {kind.__name__}")
     return read
 
 
 def _checked(kind: type[Any], value: Any) -> Any:
-    if is_dataclass(kind):
+    if kind in _FIELDS:
         return _read(kind, value)
     if kind is AccessResult:
         return AccessResult(value)

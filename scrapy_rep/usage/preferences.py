@@ -11,6 +11,7 @@ from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
 from scrapy_rep.usage import POLICY_TOKENS, ROBOTS_META, ROBOTS_TAGS, TDM_META, TDM_RESERVATION, USAGE_HEADERS
 from scrapy_rep.usage.statements import Statement, deciding_statements, preferences_in_tag, preferences_of, stricter
 
+Elements = Sequence[tuple[str, str]]
 NEVER_REFUSED = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)  # robots.txt does not apply to these pages
 
 
@@ -54,20 +55,19 @@ class Usage(Mapping[str, bool]):
         return next((one for one in stated if one.preferences[category] is allowed), None)
 
     def with_response(
-        self, lines_of: Callable[[str], Sequence[bytes]], elements: Sequence[tuple[str, str]], tokens: Sequence[str]
+        self, lines_of: Callable[[str], Sequence[bytes]], elements: Elements, product_tokens: Sequence[str]
     ) -> "Usage":
         """Return the preferences, combined with those that a response states in its headers and its `meta` elements.
 
         `lines_of` returns the lines of a header field. `elements` are the names, in lower case, and the contents.
-        `tokens` are the crawler's product tokens.
         """
         usage = self
         for directive in USAGE_HEADERS:
             usage = usage.with_header(directive, lines_of(directive))
         for directive in ROBOTS_TAGS:
-            usage = usage.with_tags(directive, [line.decode("latin-1") for line in lines_of(directive)], tokens)
-        names = {"robots", *map(str.lower, tokens)}
-        usage = usage.with_tags(ROBOTS_META, [text for name, text in elements if name in names], tokens)
+            usage = usage.with_tags(directive, [line.decode("latin-1") for line in lines_of(directive)], product_tokens)
+        names = {"robots", *map(str.lower, product_tokens)}
+        usage = usage.with_tags(ROBOTS_META, [text for name, text in elements if name in names], product_tokens)
         return usage.with_header(TDM_META, [text.encode() for name, text in elements if name == TDM_RESERVATION])
 
     def with_header(self, directive: str, values: Sequence[bytes]) -> "Usage":

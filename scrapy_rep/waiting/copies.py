@@ -75,9 +75,7 @@ class KeptCopies:
         try:
             return request_from_dict(loads(copy), spider=self._spider)
         except Exception:  # noqa: BLE001 - it is logged
-            self._log.exception(
-                "The copy of a request that waited for a robots.txt cannot be read, so the request is lost"
-            )
+            self._log.exception("The copy of a request that waited for a robots.txt cannot be read, so it is lost")
             return None
 
 
