@@ -188,6 +188,10 @@ NO_FETCH = {"can_fetch": False}
         pytest.param({"loads": dict.fromkeys("abc", 2), "known": "abc", "delayed": "abc"}, {}, "", id="all-are-held"),
         pytest.param({"loads": dict.fromkeys("abc", 1), "known": "abc", "delayed": "abc"}, {}, "a", id="there-is-room"),
         pytest.param({"loads": dict.fromkeys("abc", 2), "known": "abc"}, {}, "a", id="without-a-delay-none-is-held"),
+        pytest.param({"at_door": "a", "max_sites": 1}, {}, "b", id="a-site-at-the-door-takes-no-turns"),
+        pytest.param(
+            {"loads": {"a": 2}, "known": "a", "delayed": "a", "max_sites": 1}, {}, "b", id="nor-does-a-held-site"
+        ),
         pytest.param({"known": "xb"}, NO_FETCH, "b", id="without-a-fetch-a-site-that-is-known"),
         pytest.param({}, NO_FETCH, "", id="none-is-known"),
         pytest.param({"known": "ab", "at_door": "a"}, NO_FETCH, "b", id="a-known-site-at-the-door-comes-last"),
@@ -205,6 +209,12 @@ async def test_sites_take_turns_until_the_queue_is_empty() -> None:
     assert [queue.next() for _ in range(6)] == [*"abcabc"]
     assert queue.turns.prepare_next(can_fetch=True, is_full=False), "the scheduler says itself that it is empty"
     assert queue.take() == ""
+
+
+@in_loop
+async def test_sites_that_are_as_busy_take_turns() -> None:
+    queue = Queue("abc", loads={"a": 1, "b": 1, "c": 1})
+    assert [queue.next() for _ in range(6)] == [*"abcabc"]
 
 
 @in_loop
@@ -239,7 +249,8 @@ async def test_a_scheduler_may_ask_without_preparation() -> None:
 @in_loop
 async def test_a_request_that_comes_into_memory_meanwhile_is_next(tmp_path: Path) -> None:
     """It cannot be written to the disk, and the scheduler empties the queue in memory first."""
-    queue = Queue("ab", JOBDIR=str(tmp_path))
+    queue = Queue("ab", known="b", JOBDIR=str(tmp_path))
+    assert queue.next(can_fetch=False) == "b", "of the queue on disk"
     assert queue.turns.prepare_next(can_fetch=True, is_full=False)
     queue.add("c", meta={"unserialisable": lambda: None})
     assert queue.take() == "c"
