@@ -13,11 +13,8 @@ from typing import Any
 
 import pytest
 from in_loop import in_loop
-from scrapy import Request, Spider
-from scrapy.core.engine import ExecutionEngine
-from scrapy.core.scheduler import Scheduler
-from scrapy.utils.misc import build_from_crawler
-from scrapy.utils.test import get_crawler
+from scrapy import Request
+from unstarted import unstarted
 
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.scrapy_internals.slots import Sites
@@ -135,14 +132,7 @@ class Queue:
         max_sites: int = 10,
         **settings: Any,
     ) -> None:
-        crawler = get_crawler(Spider, {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, **settings})
-        crawler.spider = Spider("any")
-        crawler.engine = ExecutionEngine(crawler, lambda _: None)
-        self.scheduler = build_from_crawler(Scheduler, crawler)
-        self.scheduler.open(crawler.spider)
-        for site in known:
-            crawler.engine.downloader._get_slot(Request(f"http://{site}/"))
-        crawler.engine.downloader.close()
+        crawler, self.scheduler = unstarted(known, CONCURRENT_REQUESTS_PER_DOMAIN=1, **settings)
         self._sites = Sites(crawler)
         for site, number in (loads or {}).items():
             for _ in range(number):
