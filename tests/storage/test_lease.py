@@ -9,14 +9,19 @@ import pytest
 from crawling import Time
 from dict_storage import DictStorage, shared_store
 from in_loop import in_loop
+from scrapy.settings import Settings
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes, without_backoff
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.outage import Outage
+from scrapy_rep.protocol.outage import RETRY_DELAY, Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.words import AccessResult
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.storage.shared_store import LEASE_SECONDS
+
+SETTINGS = RepSettings.read(Settings())
 
 
 class TakesLong(DictStorage):
@@ -120,6 +125,8 @@ async def test_the_time_of_slow_calls_counts_against_the_longest_wait() -> None:
     _, lease = await store.find_or_claim(origin, None)
     assert lease is not None, "this crawler fetches, although the other has the lease"
     assert store._longest_wait <= time.now - began <= store._longest_wait + 10.0
+    a_fetch_with_its_retries = (SETTINGS.fetch_timeout + RETRY_DELAY) * (1 + SETTINGS.fetch_retries)
+    assert store._longest_wait >= a_fetch_with_its_retries + LEASE_SECONDS, "and until a lease has expired"
     store.give_back(lease)
     await store.close()
 

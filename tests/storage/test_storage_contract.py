@@ -368,6 +368,7 @@ async def give_back_an_entry(storage: Storage, before: Callable[[], object]) -> 
     failure = Answer(origin.robots_url, 503, reason="HTTP 503", ended_at=time.time())
     store.give_back(lease, Entry(origin.robots_url, outage=outage_after(None, failure)))
     await maybe_deferred_to_future(DeferredList(list(store._under_way)))
+    assert not store._under_way, "nothing is kept for the rest of the crawl"
     return counted
 
 
