@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 import pytest
 from crawling import Time
@@ -19,7 +20,7 @@ from scrapy_rep.protocol.outage import RETRY_DELAY, Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.storage.shared_store import LEASE_SECONDS
+from scrapy_rep.storage.shared_store import LEASE_SECONDS, NOT_SHARED, POLL_FIRST, POLL_MAX
 
 SETTINGS = RepSettings.read(Settings())
 
@@ -55,6 +56,7 @@ async def test_a_fetch_that_is_cancelled_while_it_asks_for_the_lease_gives_it_ba
     assert storage.holder
     asking.cancel()
     await asyncio.wait([asking])
+    assert asking.cancelled()
     await store.close()
     assert (storage.holder, counted) == ("", [])
 
@@ -129,6 +131,107 @@ async def test_the_time_of_slow_calls_counts_against_the_longest_wait() -> None:
     assert store._longest_wait >= a_fetch_with_its_retries + LEASE_SECONDS, "and until a lease has expired"
     store.give_back(lease)
     await store.close()
+
+
+ORIGIN = Origin("https", "a.example", None)
+RULES = RobotsTxt.parse(b"User-agent: *\nDisallow: /private\n")
+
+
+def fetched(at: float) -> Entry:
+    success = Answer(ORIGIN.robots_url, 200, AccessResult.SUCCESS, "HTTP 200", ended_at=at)
+    return Entry(ORIGIN.robots_url, StoredResponse(success, at, at + 86_400, RULES))
+
+
+class HasLease(Counts):
+    """Another crawler has the lease for the first few calls. Then it stores what it has found."""
+
+    def __init__(self, calls: int, found: bytes | None = None) -> None:
+        super().__init__()
+        self._calls, self._found = calls, found
+
+    async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
+        await super().acquire_lease(origin, token, seconds)
+        if len(self.calls) <= self._calls:
+            return False
+        if self._found is not None:
+            self.entries[origin] = self._found
+        return True
+
+
+@pytest.mark.parametrize(
+    ("pauses", "slept"),
+    [
+        pytest.param(0, [], id="nobody-has-the-lease"),
+        pytest.param(3, [POLL_FIRST, 1.5 * POLL_FIRST, 1.5**2 * POLL_FIRST], id="another-has-it"),
+        pytest.param(20, [POLL_MAX] * 5, id="for-long"),
+    ],
+)
+@in_loop
+async def test_a_crawler_looks_for_the_entry_again_and_again_while_another_has_the_lease(
+    pauses: int, slept: list[float]
+) -> None:
+    time, waits = Time(), list[None]()
+    storage = HasLease(pauses)
+    store = shared_store(storage, [], Clock(time, time, time.sleep))
+    entry, lease = await store.find_or_claim(ORIGIN, None, lambda: waits.append(None))
+    assert entry is None
+    assert lease is not None, "the other crawler has stored nothing"
+    assert time.slept[-len(slept) :] == pytest.approx(slept)
+    assert len(time.slept) == len(waits) == pauses
+    store.give_back(lease)
+    await store.close()
+
+
+@in_loop
+async def test_an_entry_that_was_stored_just_before_the_lease_was_free_is_used() -> None:
+    time = Time()
+    known = fetched(time.now)
+    storage = HasLease(0, entry_to_bytes(known))
+    store = shared_store(storage, [], Clock(time, time, time.sleep))
+    assert await store.find_or_claim(ORIGIN, None) == (known, None)
+    assert await store.find_or_claim(ORIGIN, None) == (known, None)
+    await store.close()
+    assert storage.calls == ["acquire", "release"], "the second time, no lease was needed"
+
+
+@in_loop
+async def test_after_an_error_of_the_server_one_crawler_asks_again_and_the_others_wait() -> None:
+    time, storage = Time(), HasLease(2)
+    error = Outage(Answer(ORIGIN.robots_url, 503, ended_at=time.now - 100), time.now - 100, 1, time.now - 90)
+    storage.entries[str(ORIGIN)] = entry_to_bytes(Entry(ORIGIN.robots_url, outage=error))
+    store = shared_store(storage, [], Clock(time, time, time.sleep))
+    _, lease = await store.find_or_claim(ORIGIN, None)
+    assert lease is not None
+    assert len(time.slept) == 2
+    store.give_back(lease)
+    await store.close()
+
+
+@in_loop
+async def test_nobody_waits_for_an_entry_that_is_not_shared_or_has_no_answer() -> None:
+    time = Time()
+    silent = Outage(Answer(ORIGIN.robots_url, ended_at=time.now - 100), time.now - 100, 1, time.now - 90)
+    for octets in (NOT_SHARED, entry_to_bytes(without_backoff(Entry(ORIGIN.robots_url, outage=silent)))):
+        storage = HasLease(100)
+        storage.entries[str(ORIGIN)] = octets
+        store = shared_store(storage, [], Clock(time, time, time.sleep))
+        _, lease = await store.find_or_claim(ORIGIN, None)
+        assert lease is not None
+        store.give_back(lease)
+        await store.close()
+    assert time.slept == []
+
+
+@in_loop
+async def test_after_an_entry_that_cannot_be_shared_the_others_know_that_waiting_is_useless() -> None:
+    storage, now = DictStorage("own:"), time.time()
+    store, entry = shared_store(storage, []), fetched(now)
+    assert entry.stored is not None
+    _, lease = await store.find_or_claim(ORIGIN, None)
+    assert lease is not None
+    store.give_back(lease, replace(entry, stored=replace(entry.stored, forbids_store=True)))
+    await store.close()
+    assert storage.entries == {str(ORIGIN): NOT_SHARED}
 
 
 @in_loop
