@@ -15,6 +15,7 @@ from scrapy.settings import Settings
 from scrapy_rep.clock import Clock
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes, without_backoff
+from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import RETRY_DELAY, Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
@@ -139,7 +140,7 @@ RULES = RobotsTxt.parse(b"User-agent: *\nDisallow: /private\n")
 
 def fetched(at: float) -> Entry:
     success = Answer(ORIGIN.robots_url, 200, AccessResult.SUCCESS, "HTTP 200", ended_at=at)
-    return Entry(ORIGIN.robots_url, StoredResponse(success, at, at + 86_400, RULES))
+    return Entry(ORIGIN.robots_url, StoredResponse(success, at, at + DAY, RULES))
 
 
 class HasLease(Counts):
@@ -187,11 +188,11 @@ async def test_an_entry_that_was_stored_just_before_the_lease_was_free_is_used()
     time = Time()
     known = fetched(time.now)
     storage = HasLease(0, entry_to_bytes(known))
-    store = shared_store(storage, [], Clock(time, time, time.sleep))
-    assert await store.find_or_claim(ORIGIN, None) == (known, None)
-    assert await store.find_or_claim(ORIGIN, None) == (known, None)
-    await store.close()
-    assert storage.calls == ["acquire", "release"], "the second time, no lease was needed"
+    for _ in range(2):
+        store = shared_store(storage, [], Clock(time, time, time.sleep))
+        assert await store.find_or_claim(ORIGIN, None) == (known, None)
+        await store.close()
+        assert storage.calls == ["acquire", "release"], "the second time, no lease is needed"
 
 
 @in_loop
@@ -222,16 +223,32 @@ async def test_nobody_waits_for_an_entry_that_is_not_shared_or_has_no_answer() -
     assert time.slept == []
 
 
+class Lifetimes(DictStorage):
+    """For how many seconds entries are stored."""
+
+    def __init__(self) -> None:
+        super().__init__("own:")
+        self.lifetimes: list[float] = []
+
+    async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
+        self.lifetimes.append(lifetime)
+        await super().put(origin, entry, lifetime)
+
+
+@pytest.mark.parametrize("forbids_store", [False, True])
 @in_loop
-async def test_after_an_entry_that_cannot_be_shared_the_others_know_that_waiting_is_useless() -> None:
-    storage, now = DictStorage("own:"), time.time()
-    store, entry = shared_store(storage, []), fetched(now)
+async def test_how_long_an_entry_is_stored_or_that_waiting_for_it_is_useless(forbids_store: bool) -> None:
+    time, storage = Time(), Lifetimes()
+    store, entry = shared_store(storage, [], Clock(time, time, time.sleep)), fetched(time.now - 60)
     assert entry.stored is not None
+    entry = replace(entry, stored=replace(entry.stored, forbids_store=forbids_store))
     _, lease = await store.find_or_claim(ORIGIN, None)
     assert lease is not None
-    store.give_back(lease, replace(entry, stored=replace(entry.stored, forbids_store=True)))
+    store.give_back(lease, entry)
     await store.close()
-    assert storage.entries == {str(ORIGIN): NOT_SHARED}
+    useful = entry.useful_until(SETTINGS.unreachable_for) - time.now
+    assert storage.lifetimes == [DAY - 60 if forbids_store else useful]
+    assert storage.entries == {str(ORIGIN): NOT_SHARED if forbids_store else entry_to_bytes(entry)}
 
 
 @in_loop
@@ -239,7 +256,8 @@ async def test_a_crawler_without_an_answer_does_not_replace_the_answer_that_anot
     """No crawler waits for one that got no answer, so two may fetch at a time."""
     storage, origin = DictStorage("own:"), Origin.of("https://a.example")
     assert origin is not None
-    store, url, now = shared_store(storage, []), origin.robots_url, time.time()
+    counted: list[str] = []
+    store, url, now = shared_store(storage, counted), origin.robots_url, time.time()
     silent = Outage(Answer(url, reason="no route to host", ended_at=now - 100), now - 100, 1, now - 90)
     storage.entries[str(origin)] = entry_to_bytes(without_backoff(Entry(url, outage=silent)))
     (_, first), (_, second) = [await store.find_or_claim(origin, None) for _ in range(2)]
@@ -253,4 +271,4 @@ async def test_a_crawler_without_an_answer_does_not_replace_the_answer_that_anot
     await store.close()
     left = entry_from_bytes(storage.entries[str(origin)], url, 512_000)
     assert left is not None
-    assert (left.outage, left.stored is not None) == (None, True)
+    assert (left.outage, left.stored is not None, counted) == (None, True, [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
@@ -282,17 +283,20 @@ async def test_a_close_that_is_no_coroutine_function_is_logged(
 
 
 @in_loop
-async def test_a_store_that_works_again_is_used_again() -> None:
+async def test_a_store_that_works_again_is_used_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "scrapy_rep")
     now, storage = [0.0], OwnStorage("own:")
     counted: list[str] = []
     breaker = CircuitBreaker(counted.append, lambda: now[0], LOG)
-    get = partial(breaker.call, storage.get, A, otherwise=None)
+    otherwise: bytes | None = b"otherwise"
+    get = partial(breaker.call, storage.get, A, otherwise=otherwise)
     await storage.put(A, b"x", FOR_LONG)
+    assert await get() == b"x"
     working, storage.entries = storage.entries, None  # type: ignore[assignment]
     waits = []
     for _ in range(9):
-        assert await get() is None
-        assert await get() is None, "not asked"
+        assert await get() == otherwise
+        assert await get() == otherwise, "not asked"
         waits.append(breaker._down_until - now[0])
         now[0] = breaker._down_until
     assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
@@ -300,6 +304,11 @@ async def test_a_store_that_works_again_is_used_again() -> None:
     assert await breaker.call(storage.acquire_lease, A, "me", 1.0, otherwise=False)
     storage.entries = working
     assert await get() == b"x"
+    levels = [record.levelname for record in caplog.records if record.name == "scrapy_rep" and record.levelno > 10]
+    assert levels == ["WARNING", "INFO"], "the first failure, and that the store can be used again"
+    storage.entries = None  # type: ignore[assignment]
+    await get()
+    assert breaker._down_until - now[0] == RETRY_FIRST, "as after the first failure"
 
 
 @in_loop
@@ -317,8 +326,8 @@ async def test_calls_that_fail_together_count_as_one_failure() -> None:
     may_fail.set()
     await together
     now[0] = RETRY_FIRST
-    await breaker.call(fails, otherwise=None)
-    assert asked == [0.0] * 3 + [RETRY_FIRST]
+    await asyncio.gather(*(breaker.call(fails, otherwise=None) for _ in range(3)))
+    assert asked == [0.0] * 3 + [RETRY_FIRST], "one call finds out whether the store works again"
 
 
 class GivesText(OwnStorage):
