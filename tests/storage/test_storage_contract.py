@@ -33,7 +33,7 @@ from scrapy_rep.protocol.outage import outage_after
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import STORAGES, Storage, storage_of
 from scrapy_rep.storage.circuit_breaker import RETRY_FIRST, CircuitBreaker
-from scrapy_rep.storage.sqlite import BUSY
+from scrapy_rep.storage.sqlite import BUSY, SqliteStorage, path_of
 
 A, B = "https://a.example", "http://b.example:8080"
 LOG = logger_of(get_crawler(Spider))
@@ -63,7 +63,7 @@ def store_of(**settings: Any) -> Storage:
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
     """Opens the store that the test is about, the same one each time as far as it is shared."""
     addresses: dict[str, Callable[[], str]] = {
-        "sqlite": lambda: f"sqlite://{tmp_path}/deeper/robots.db",
+        "sqlite": lambda: f"sqlite://{tmp_path}/deeper/still/robots.db",
         "redis": lambda: str(request.getfixturevalue("redis_server").url),
         "own": lambda: "own:x",
     }
@@ -220,6 +220,38 @@ async def test_two_crawlers_may_create_the_file_at_once(tmp_path: Path) -> None:
         async with used(partial(store_of, REP_STORAGE=f"sqlite://{tmp_path}/robots.db")) as storage:
             await storage.put(A, b"y", FOR_LONG)
             assert await storage.get(A) == b"y"
+
+
+@in_loop
+async def test_a_file_that_is_locked_at_the_start_is_set_up_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scrapy_rep.storage.sqlite.ATTEMPTS", 1)
+    with closing(sqlite3.connect(tmp_path / "robots.db", isolation_level=None)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        storage = store_of(REP_STORAGE=f"sqlite://{tmp_path}/robots.db")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            await storage.get(A)
+        db.execute("COMMIT")
+    await storage.put(A, b"x", FOR_LONG)
+    assert await storage.get(A) == b"x"
+    await storage.close()
+
+
+@in_loop
+async def test_a_call_of_sqlite_is_one_statement_and_the_file_is_closed_at_the_end(tmp_path: Path) -> None:
+    storage = store_of(REP_STORAGE=f"sqlite://{tmp_path}/robots.db")
+    assert isinstance(storage, SqliteStorage)
+    statements: list[str] = []
+    storage._db.set_trace_callback(statements.append)
+    await storage.put(A, b"x", FOR_LONG)
+    await storage.get(A)
+    await storage.acquire_lease(A, "me", 10)
+    await storage.release_lease(A, "me")
+    assert len(statements) == 4
+    await storage.close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        await storage.get(A)
 
 
 @in_loop
@@ -487,6 +519,20 @@ def test_a_file_that_cannot_be_created_stops_the_start() -> None:
         ValueError, match=r"REP_STORAGE is .*/proc/robots\.db cannot be opened and written.*; set it to another path"
     ):
         store_of(REP_STORAGE="sqlite:///proc/robots.db")
+
+
+@pytest.mark.parametrize("address", ["sqlite:", "sqlite:/robots.db", "sqlite://robots.db", "sqlite:.", "sqlite:.."])
+def test_an_address_of_sqlite_that_names_no_file_stops_the_start(address: str) -> None:
+    with pytest.raises(ValueError, match=r"^REP_STORAGE is 'sqlite:.*, but it names no file; set it to 'sqlite:NAME'"):
+        store_of(REP_STORAGE=address)
+
+
+@pytest.mark.parametrize(
+    ("address", "path"),
+    [("sqlite:///folder/robots.db", "/folder/robots.db"), ("sqlite:///C:/folder/robots.db", "C:/folder/robots.db")],
+)
+def test_an_absolute_path_of_unix_or_of_windows(address: str, path: str) -> None:
+    assert path_of(address) == Path(path)
 
 
 def test_a_scheme_can_be_taken_away() -> None:
