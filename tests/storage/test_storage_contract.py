@@ -585,7 +585,8 @@ async def test_every_address_that_redis_py_accepts_can_be_used(redis_server: Red
         async with used(partial(store_of, REP_STORAGE=server + end)) as storage:
             await storage.put(A, b"%d" % number, FOR_LONG)
             assert await storage.get(A) == b"%d" % number
-    store_of(REP_STORAGE="redis:", REDIS_URL="unix:///run/redis.sock?db=1")
+    for address in ("unix:///run/redis.sock?db=1", "unix:///run/redis.sock"):
+        store_of(REP_STORAGE="redis:", REDIS_URL=address)
 
 
 @in_loop
@@ -594,6 +595,11 @@ async def test_a_bare_redis_takes_scrapy_redis_s_address(redis_server: RedisServ
     await storage.put(A, b"x", FOR_LONG)
     assert await storage.get(A) == b"x"
     await storage.close()
+
+
+def test_a_bare_redis_without_scrapy_redis_s_address_stops_the_start() -> None:
+    with pytest.raises(ValueError, match="it stands for REDIS_URL, which is not set; set REDIS_URL to"):
+        store_of(REP_STORAGE="redis:")
 
 
 @in_loop
