@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from scrapy.http import Headers
@@ -10,6 +11,7 @@ from scrapy.http import Headers
 from scrapy_rep.fetching.headers import lines_of
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.challenge import BY_HEADER, BY_PAGE, MAX_PAGE, VENDORS, vendor_of_challenge
+from scrapy_rep.protocol.foreign_text import MAX_TEXT
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
@@ -258,6 +260,17 @@ def test_a_challenge_is_unreachable_whatever_its_status(rows: tuple[StatusRow, .
         answer = Answer(URL, status, body=b"user-agent: *\n", sign="Cloudflare", location=location)
         words = f"HTTP {status}, a challenge by Cloudflare"
         assert said(with_access(answer, rows)) == (UNREACHABLE, words, "Cloudflare")
+
+
+def test_the_words_about_a_proxy_and_about_a_cache_that_is_offline() -> None:
+    silent, denied = Answer(URL, reason="x" * 10_000, proxy="http://proxy"), Answer(URL, 407, proxy="http://proxy")
+    reason = with_access(silent, RFC9309).reason
+    assert len(reason) == MAX_TEXT
+    assert reason.endswith("x…, through the proxy http://proxy")
+    assert with_access(denied, RFC9309).reason == "HTTP 407, through the proxy http://proxy"
+    assert with_access(replace(denied, proxy=""), RFC9309).reason == "HTTP 407", "the proxy is not known"
+    words = "offline, and not in the HTTP cache"
+    assert said(with_access(Answer(URL, 504, sign=OFFLINE), RFC9309)) == (UNAVAILABLE, words, OFFLINE)
 
 
 PAGE = b"<!DOCTYPE html>\n<html><title>Welcome: here</title>\n<p>Disallow: /x</p></html>"

@@ -535,6 +535,7 @@ def test_the_wait_begins_with_the_first_request_and_not_with_the_wait_for_its_tu
         pytest.param(status(503, retry_after=12.0), TERMS, 0.0, [0, 12, 24], id="RFC9110-10.2.3-retry-after"),
         pytest.param(status(503, retry_after=60.0), TERMS, 0.0, [0], id="RFC9110-10.2.3-retry-after-beyond-the-wait"),
         pytest.param(broken(dropped=True), TERMS, 0.0, [0], id="dropped-by-a-middleware"),
+        pytest.param(broken(is_fault=True), TERMS, 0.0, [0], id="an-error-of-a-middleware"),
     ],
 )
 def test_when_robots_txt_is_requested_while_it_is_unreachable(
@@ -557,6 +558,14 @@ def test_a_known_outage_is_waited_for_before_the_first_request() -> None:
     assert talk.times == rounds_within(30.0)[1:]
     assert talk.rounds[0].hops == (), "nothing was requested in the first round"
     assert (talk.rounds[0].shared, talk.rounds[0].for_memory) == (None, known)
+
+
+def test_a_short_backoff_of_a_fetch_in_the_background_is_waited_for() -> None:
+    """Nobody has waited for that fetch, so the next request does. The answer has expired since."""
+    gone = StoredResponse(Answer(ROBOTS, 404, AccessResult.UNAVAILABLE, "HTTP 404"), NOW - DAY, NOW - 1)
+    outage = Outage(status(503, ended_at=NOW - 2), NOW - 2, 1, NOW + 3)
+    talk = Talk(rules(), known=Entry(ROBOTS, gone, outage))
+    assert (talk.times, talk.allows) == ([3], BY_RULES)
 
 
 def test_the_backoff_of_a_crawler_whose_clock_is_ahead_ends() -> None:
@@ -609,10 +618,11 @@ def test_a_new_answer_replaces_the_known_one(answer: Answer, digest: str) -> Non
 
 
 def test_what_another_crawler_has_just_fetched_is_not_requested() -> None:
-    fresh = Entry(ROBOTS, copy_of(until=NOW + HOUR))
-    steps = conversation(ORIGIN, None, NOW, TERMS)
+    fresh = Entry(ROBOTS, replace(copy_of(until=NOW + HOUR), received_at=NOW - HOUR))
+    steps, its_round = conversation(ORIGIN, None, NOW, TERMS), Round(TERMS.policy_at(fresh, NOW), None)
     assert next(steps) == Find(None)
-    assert steps.send(Found(fresh, is_to_fetch=False, at=NOW)) == Round(TERMS.policy_at(fresh, NOW), None)
+    assert steps.send(Found(fresh, is_to_fetch=False, at=NOW)) == its_round
+    assert next(conversation(ORIGIN, fresh, NOW, TERMS)) == its_round, "nor what this crawl knows"
 
 
 # A cache of the crawl.
