@@ -205,6 +205,9 @@ def test_a_loop_ends_as_too_many_redirects() -> None:
 def test_redirects_that_end_unreachable(answers: list[Answer], reason: str) -> None:
     talk = Talk(*answers, terms=replace(TERMS, unreachable_wait=0.0))
     assert (talk.entry.last.access, talk.entry.last.reason, talk.allows) == (AccessResult.UNREACHABLE, reason, NONE)
+    assert talk.entry.last.status == (503 if reason == "HTTP 503" else None), "a redirect's status is not the reason"
+    challenge = Talk(to("https://b.example/", 302, sign="Vercel"), terms=replace(TERMS, unreachable_wait=0.0))
+    assert challenge.entry.last.status == 302
 
 
 def test_a_host_that_redirects_to_itself_is_not_from_public_to_private() -> None:
