@@ -97,10 +97,9 @@ def is_private(host: str) -> bool:
     address = address_of(host)
     if address is None:
         return False
-    if isinstance(address, ipaddress.IPv6Address):
-        embedded = next((net for net in EMBEDDING_IPV4 if address in net), None)
-        if embedded is not None:
-            address = ipaddress.IPv4Address(int(address) >> (96 - embedded.prefixlen) & 0xFFFFFFFF)
+    embedded = next((net for net in EMBEDDING_IPV4 if address in net), None)
+    if embedded is not None:
+        address = ipaddress.IPv4Address(int(address) >> (96 - embedded.prefixlen) & 0xFFFFFFFF)
     return not address.is_global or address.is_multicast or any(address in net for net in NOT_GLOBAL)
 
 

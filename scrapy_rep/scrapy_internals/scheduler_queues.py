@@ -46,7 +46,7 @@ class SchedulerQueues:
 
     def is_next_from_memory(self) -> bool:
         """Whether the next request comes from the queue in memory. The queue on disk is used when that one is empty."""
-        if self.in_memory is None or self.on_disk is None:
+        if self.on_disk is None:
             return self.in_memory is not None
         # To find its length, a `DownloaderAwarePriorityQueue` walks through all its sites (`pqueues`).
         return len(getattr(self.in_memory, "pqueues", self.in_memory)) > 0

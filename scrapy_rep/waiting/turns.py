@@ -104,7 +104,7 @@ class Turns:
     def number_held(self) -> int:
         """The number of requests in the queue, if all of them are held (`_is_held`); else 0."""
         queued = self._queued_sites
-        return sum(map(len, queued.values())) if queued and all(map(self._is_held, queued)) else 0
+        return sum(map(len, queued.values())) if all(map(self._is_held, queued)) else 0
 
     @property
     def _queued_sites(self) -> QueuedSites:

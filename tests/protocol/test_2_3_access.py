@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from scrapy.http import Headers
@@ -10,8 +11,9 @@ from scrapy.http import Headers
 from scrapy_rep.fetching.headers import lines_of
 from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.challenge import BY_HEADER, BY_PAGE, MAX_PAGE, VENDORS, vendor_of_challenge
+from scrapy_rep.protocol.foreign_text import MAX_TEXT
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.redirect_target import is_private, why_not_followed
+from scrapy_rep.protocol.redirect_target import is_private, why_not_followed, with_authority
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.status_policy import (
     CAUTIOUS,
@@ -259,6 +261,17 @@ def test_a_challenge_is_unreachable_whatever_its_status(rows: tuple[StatusRow, .
         assert said(with_access(answer, rows)) == (UNREACHABLE, words, "Cloudflare")
 
 
+def test_the_words_about_a_proxy_and_about_a_cache_that_is_offline() -> None:
+    silent, denied = Answer(URL, reason="x" * 10_000, proxy="http://proxy"), Answer(URL, 407, proxy="http://proxy")
+    reason = with_access(silent, RFC9309).reason
+    assert len(reason) == MAX_TEXT
+    assert reason.endswith("x…, through the proxy http://proxy")
+    assert with_access(denied, RFC9309).reason == "HTTP 407, through the proxy http://proxy"
+    assert with_access(replace(denied, proxy=""), RFC9309).reason == "HTTP 407", "the proxy is not known"
+    words = "offline, and not in the HTTP cache"
+    assert said(with_access(Answer(URL, 504, sign=OFFLINE), RFC9309)) == (UNAVAILABLE, words, OFFLINE)
+
+
 PAGE = b"<!DOCTYPE html>\n<html><title>Welcome: here</title>\n<p>Disallow: /x</p></html>"
 
 
@@ -376,6 +389,30 @@ def test_every_row_of_challenges_has_its_source() -> None:
 
 def test_five_consecutive_redirects_are_followed() -> None:
     assert LEAST_REDIRECTS == 5  # 2.3.1.2: "at least five"
+
+
+@pytest.mark.parametrize(
+    ("url", "read_as"),
+    [
+        pytest.param("http:/r.txt", "/r.txt", id="one-slash-and-the-scheme-of-the-base"),
+        pytest.param("http:/b.example/r.txt", "/b.example/r.txt", id="one-slash-before-a-path"),
+        pytest.param("http:///r.txt", "/r.txt", id="no-host-is-named-as-a-file"),
+        pytest.param("http:///b.example/r.txt", "http://b.example/r.txt", id="three-slashes"),
+        pytest.param("http:////b.example/r.txt", "http://b.example/r.txt", id="four-slashes"),
+        pytest.param("http:r.txt", "http:r.txt", id="RFC3986-5.2.2-a-relative-path"),
+        pytest.param("http:?q", "http:?q", id="RFC3986-5.2.2-a-relative-query"),
+        pytest.param("http:/?q", "?q", id="a-query-after-a-slash"),
+        pytest.param("https:/b.example/r.txt", "https://b.example/r.txt", id="one-slash-and-another-scheme"),
+        pytest.param("https:///b.example", "https://b.example", id="a-host-alone-and-another-scheme"),
+        pytest.param("https:b.example/r.txt", None, id="no-slash-and-another-scheme"),
+        pytest.param("ftp:/b.example/r.txt", None, id="neither-http-nor-https"),
+        pytest.param("http:", None, id="a-scheme-alone"),
+        pytest.param("http://", None, id="slashes-alone"),
+    ],
+)
+def test_how_a_location_without_an_authority_is_read(url: str, read_as: str | None) -> None:
+    is_one_slash = url.count("/", 0, url.find(":") + 3) == 1
+    assert with_authority("http://a.example/robots.txt", url, is_one_slash=is_one_slash) == read_as
 
 
 NO_LOCATION = "without a Location that can be followed"

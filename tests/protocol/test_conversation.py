@@ -6,6 +6,7 @@ Each test is a list of answers. Crawl tests show only that a crawl holds such a 
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from itertools import accumulate
 from typing import Any
 
@@ -15,10 +16,11 @@ from asking import TOKEN, parse
 from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, conversation, with_meaning
 from scrapy_rep.protocol.entry import Entry, StoredResponse
-from scrapy_rep.protocol.freshness import DAY, Caching
+from scrapy_rep.protocol.freshness import DAY, LEAST_LIFETIME, Caching
 from scrapy_rep.protocol.lifecycle import Refetch, Terms
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import BACKOFFS, Outage
+from scrapy_rep.protocol.redirect_target import must_be_public
 from scrapy_rep.protocol.status_policy import RFC9309
 
 HOUR = 3_600.0
@@ -161,6 +163,7 @@ def test_a_redirect_is_followed_across_authorities(code: int) -> None:
 def test_how_many_redirects_are_followed(hops: int, asked: int, access: AccessResult, allows: list[bool]) -> None:
     talk = Talk(*(to(f"https://a.example/{hop}") for hop in range(hops)), rules())
     assert (len(talk.asked), talk.entry.last.access, talk.allows) == (asked, access, allows)
+    assert talk.entry.last.url == "https://a.example/4", "the URL at the end"
 
 
 def test_a_loop_ends_as_too_many_redirects() -> None:
@@ -201,6 +204,9 @@ def test_a_loop_ends_as_too_many_redirects() -> None:
 def test_redirects_that_end_unreachable(answers: list[Answer], reason: str) -> None:
     talk = Talk(*answers, terms=replace(TERMS, unreachable_wait=0.0))
     assert (talk.entry.last.access, talk.entry.last.reason, talk.allows) == (AccessResult.UNREACHABLE, reason, NONE)
+    assert talk.entry.last.status == (503 if reason == "HTTP 503" else None), "a redirect's status is not the reason"
+    challenge = Talk(to("https://b.example/", 302, sign="Vercel"), terms=replace(TERMS, unreachable_wait=0.0))
+    assert challenge.entry.last.status == 302
 
 
 def test_a_host_that_redirects_to_itself_is_not_from_public_to_private() -> None:
@@ -221,6 +227,7 @@ TO_B = to("https://b.example/")
     [
         pytest.param(replace(TO_B, address="10.0.0.1"), "10.0.0.2", BY_RULES, id="private-to-private"),
         pytest.param(replace(TO_B, address="192.0.66.1"), "10.0.0.2", NONE, id="public-to-private"),
+        pytest.param(replace(TO_B, address="192.0.66.1"), "192.0.66.2", BY_RULES, id="public-to-public"),
         pytest.param(TO_B, "10.0.0.2", NONE, id="unknown-to-private"),
         pytest.param(TO_B, None, BY_RULES, id="no-answer-tells"),
         pytest.param(replace(TO_B, proxy="http://proxy"), None, BY_RULES, id="a-proxy"),
@@ -233,11 +240,24 @@ def test_an_answer_must_be_public_after_a_redirect_from_a_public_host(
     assert (talk.allows, len(talk.asked)) == (allows, 2)
 
 
+@pytest.mark.parametrize("host", ["10.0.0.1", "intranet"])
+def test_an_answer_may_be_private_after_a_redirect_from_a_private_host(host: str) -> None:
+    redirect = Answer(f"http://{host}/robots.txt")
+    assert not must_be_public(redirect, Origin("http", host, None), "http://b.example/")
+
+
 def test_an_answer_that_was_dropped_has_no_backoff_of_seconds() -> None:
     outage = Talk(TO_B, rules(address="10.0.0.1")).entry.outage
     assert outage is not None
     assert outage.answer.reason == "a public host redirected to 10.0.0.1, which is private (REP_REDIRECT_PRIVATE)"
     assert outage.fetch_again_at == NOW + HOUR, "as after a request that was dropped"
+
+
+@pytest.mark.parametrize("end", [status(503), broken(), rules(address="10.0.0.1")], ids=["503", "silent", "dropped"])
+def test_an_outage_after_redirects_began_with_the_first_request(end: Answer) -> None:
+    outage = Talk(TO_B, end, terms=replace(TERMS, unreachable_wait=0.0), took=5.0).entry.outage
+    assert outage is not None
+    assert outage.since == NOW
 
 
 def test_an_answer_from_a_private_address_is_not_asked_for_through_a_proxy() -> None:
@@ -256,15 +276,42 @@ def test_the_strictest_terms_of_a_chain_count() -> None:
     stored = talk.entry.stored
     assert stored is not None
     assert (stored.received_at, stored.fresh_until) == (NOW + 5, NOW + 5 + HOUR), "no-store: REP_LIFETIME_MIN"
-    assert stored.forbids_store
-
-
-def test_an_answer_of_a_chain_that_is_for_two_user_agents_is_not_shared() -> None:
-    first, second = (Caching(only_for=name) for name in ("OneBot", "OtherBot"))
-    for caching, forbids_store in ((first, False), (second, True)):
-        stored = Talk(to("https://b.example/", caching=first), rules(caching=caching)).entry.stored
+    assert (stored.forbids_store, stored.forbids_stale) == (True, False)
+    for caching in (Caching(no_cache=True), Caching(must_revalidate=True)):
+        stored = Talk(replace(TO_B, caching=caching), rules()).entry.stored
         assert stored is not None
-        assert stored.forbids_store is forbids_store
+        assert (stored.forbids_store, stored.forbids_stale) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("took", "lifetime"),
+    [
+        pytest.param(HOUR, 2 * HOUR + LEAST_LIFETIME, id="it-has-expired-before-the-end-of-the-chain"),
+        pytest.param(DAY, 2 * DAY, id="RFC9309-2.4-at-most-a-day-after-the-first-answer"),
+    ],
+)
+def test_an_answer_after_a_slow_redirect_is_fresh_for_a_moment(took: float, lifetime: float) -> None:
+    stored = Talk(replace(TO_B, caching=Caching(max_age=0.0)), rules(), took=took).entry.stored
+    assert stored is not None
+    assert stored.fresh_until == NOW + lifetime
+
+
+@pytest.mark.parametrize(
+    ("redirect_for", "rules_for", "forbids_store"),
+    [
+        pytest.param("OneBot", "OneBot", False, id="one-user-agent"),
+        pytest.param("OneBot", "", False, id="one-user-agent-of-the-redirect"),
+        pytest.param("OneBot", "OtherBot", True, id="two-user-agents"),
+        pytest.param("*", "", True, id="RFC9111-4.1-anything"),
+    ],
+)
+def test_for_which_user_agent_an_answer_of_a_chain_is_and_whether_it_is_shared(
+    redirect_for: str, rules_for: str, forbids_store: bool
+) -> None:
+    answers = replace(TO_B, caching=Caching(only_for=redirect_for)), rules(caching=Caching(only_for=rules_for))
+    stored = Talk(*answers).entry.stored
+    assert stored is not None
+    assert (stored.only_for, stored.forbids_store) == (redirect_for, forbids_store)
 
 
 def test_rfc_9111_4_2_3_the_time_until_the_answer_came_counts_for_its_age() -> None:
@@ -490,6 +537,7 @@ def test_the_wait_begins_with_the_first_request_and_not_with_the_wait_for_its_tu
         pytest.param(status(503, retry_after=12.0), TERMS, 0.0, [0, 12, 24], id="RFC9110-10.2.3-retry-after"),
         pytest.param(status(503, retry_after=60.0), TERMS, 0.0, [0], id="RFC9110-10.2.3-retry-after-beyond-the-wait"),
         pytest.param(broken(dropped=True), TERMS, 0.0, [0], id="dropped-by-a-middleware"),
+        pytest.param(broken(is_fault=True), TERMS, 0.0, [0], id="an-error-of-a-middleware"),
     ],
 )
 def test_when_robots_txt_is_requested_while_it_is_unreachable(
@@ -511,6 +559,15 @@ def test_a_known_outage_is_waited_for_before_the_first_request() -> None:
     talk = Talk(status(503), known=known)
     assert talk.times == rounds_within(30.0)[1:]
     assert talk.rounds[0].hops == (), "nothing was requested in the first round"
+    assert (talk.rounds[0].shared, talk.rounds[0].for_memory) == (None, known)
+
+
+def test_a_short_backoff_of_a_fetch_in_the_background_is_waited_for() -> None:
+    """Nobody has waited for that fetch, so the next request does. The answer has expired since."""
+    gone = StoredResponse(Answer(ROBOTS, 404, AccessResult.UNAVAILABLE, "HTTP 404"), NOW - DAY, NOW - 1)
+    outage = Outage(status(503, ended_at=NOW - 2), NOW - 2, 1, NOW + 3)
+    talk = Talk(rules(), known=Entry(ROBOTS, gone, outage))
+    assert (talk.times, talk.allows) == ([3], BY_RULES)
 
 
 def test_the_backoff_of_a_crawler_whose_clock_is_ahead_ends() -> None:
@@ -548,9 +605,26 @@ KNOWN = Entry(ROBOTS, copy_of(until=NOW - 1))
 @pytest.mark.parametrize("answer", [rules(), status(404), status(503), broken()])
 def test_an_entry_keeps_what_an_answer_means_and_not_its_body(answer: Answer) -> None:
     received = replace(answer, body=RULES, address="192.0.2.1", retry_after=60.0)
-    last = Talk(received).entry.last
+    talk = Talk(received)
+    last, (hop,) = talk.entry.last, talk.rounds[0].hops
     assert (last.status, last.reason, last.ended_at) == (answer.status, answer.reason or f"HTTP {answer.status}", NOW)
     assert (last.body, last.address, last.retry_after) == (b"", None, 0.0)
+    assert hop.body == (RULES if answer.status == 200 else b""), "only a success keeps its body"
+
+
+@pytest.mark.parametrize(("answer", "digest"), [(rules(), sha256(RULES).hexdigest()), (status(404), "")])
+def test_a_new_answer_replaces_the_known_one(answer: Answer, digest: str) -> None:
+    stored = Talk(answer, known=KNOWN).entry.stored
+    assert stored is not None
+    assert (stored.answer.status, stored.received_at, stored.sha256) == (answer.status, NOW, digest)
+
+
+def test_what_another_crawler_has_just_fetched_is_not_requested() -> None:
+    fresh = Entry(ROBOTS, replace(copy_of(until=NOW + HOUR), received_at=NOW - HOUR))
+    steps, its_round = conversation(ORIGIN, None, NOW, TERMS), Round(TERMS.policy_at(fresh, NOW), None)
+    assert next(steps) == Find(None)
+    assert steps.send(Found(fresh, is_to_fetch=False, at=NOW)) == its_round
+    assert next(conversation(ORIGIN, fresh, NOW, TERMS)) == its_round, "nor what this crawl knows"
 
 
 # A cache of the crawl.
@@ -589,7 +663,18 @@ def test_a_replay_replaces_no_fetched_answer(known: Entry | None, allows: list[b
     stored = talk.entry.stored
     assert stored is not None
     assert stored.fresh_until == NOW + HOUR
+    if known is not None and known.stored is not None:
+        assert stored == replace(known.stored, received_at=NOW, fresh_until=NOW + HOUR, forbids_store=True)
     assert Talk(status(404, replayed=True, caching=REPLAY), known=talk.entry).allows == allows, "nor later"
+
+
+def test_a_replay_replaces_an_earlier_replay() -> None:
+    known = Talk(status(404, replayed=True, caching=REPLAY)).entry
+    assert known.stored is not None
+    known = replace(known, stored=replace(known.stored, fresh_until=NOW - 1))
+    talk = Talk(rules(replayed=True, caching=REPLAY), known=known)
+    assert talk.allows == BY_RULES
+    assert not talk.asked[0].was_requested_before, "the site has not seen the request for the replay"
 
 
 def test_a_fetched_answer_replaces_a_replay() -> None:

@@ -113,6 +113,14 @@ def test_a_larger_limit_is_read_with_that_limit() -> None:
     assert entry_from_bytes(entry_to_bytes(entry), URL) is None
 
 
+def test_a_file_in_utf_16_that_is_longer_in_utf_8_is_read_back() -> None:
+    entry = entry_of(("User-agent: *\nDisallow: /x\n#" + "€" * 250_000).encode("utf-16"))
+    assert entry.stored is not None
+    assert entry.stored.robots is not None
+    assert not entry.stored.robots.truncated
+    assert entry_from_bytes(entry_to_bytes(entry), URL) == entry
+
+
 def test_a_typical_entry_is_small() -> None:
     body = "User-agent: *\n" + "".join(f"Disallow: /section-{n}/{n * 7919 % 1000}/\n" for n in range(60))
     assert len(body) > 1_500
@@ -225,6 +233,18 @@ def test_an_outage_keeps_the_answer_from_before_it_whichever_crawl_has_it() -> N
     assert latest(rules, outage) == latest(outage, rules) == both
     own = Entry(URL, outage=OUTAGE)
     assert latest(own, without_backoff(replace(outage, stored=ENTRY.stored))) == Entry(URL, ENTRY.stored, OUTAGE)
+    assert latest(rules, without_backoff(outage)) == without_backoff(both), "no outage of this crawl replaces it"
+
+
+def test_of_two_fetched_answers_the_later_one_counts() -> None:
+    assert ENTRY.stored is not None
+    earlier, later = (Entry(URL, replace(ENTRY.stored, received_at=at)) for at in (1.0, 2.0))
+    assert latest(earlier, later) == latest(later, earlier) == later
+
+
+def test_an_outage_without_an_answer_before_it_may_be_shared() -> None:
+    entry = Entry(URL, outage=OUTAGE)
+    assert entry.storable == entry
 
 
 def test_an_own_outage_with_its_backoff_counts_more_than_a_stored_one_without() -> None:

@@ -6,9 +6,17 @@ import sys
 from urllib.parse import urlunparse
 
 import pytest
+from asking import TOKEN, parse
 
+from scrapy_rep.protocol.answer import AccessResult, Answer
+from scrapy_rep.protocol.entry import Entry, StoredResponse
+from scrapy_rep.protocol.freshness import DAY
+from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.readings import other_readings
 from scrapy_rep.protocol.robotstxt.patterns import spellings
+from scrapy_rep.protocol.robotstxt.rules import Rule
+
+NOW = 1_700_000_000.0
 
 READINGS = {
     # Dot segments (RFC 3986 section 5.2.4)
@@ -63,6 +71,32 @@ HOSTS = ["", "http://example.com", "//user@example.com:8080"]
 @pytest.mark.parametrize(("url", "readings"), READINGS.items(), ids=READINGS)
 def test_readings(before: str, url: str, readings: list[str]) -> None:
     assert other_readings(before + url) == tuple(before + reading for reading in readings)
+
+
+@pytest.mark.parametrize(("target", "reading"), [("?a ", "/?a"), ("?a\tb", "/?ab"), ("?", "/")])
+def test_readings_without_a_path(target: str, reading: str) -> None:
+    assert other_readings(f"https://example.com{target}") == (f"https://example.com{reading}",)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_allowed", "read_as"),
+    [
+        pytest.param("/x/../private", False, "https://example.com/private", id="a-reading-that-is-forbidden"),
+        pytest.param("/private/../x", False, None, id="forbidden-as-it-is-written"),
+        pytest.param("/x/../y", True, None, id="every-reading-is-allowed"),
+    ],
+)
+def test_a_policy_allows_a_url_only_if_each_of_its_readings_is_allowed(
+    path: str, is_allowed: bool, read_as: str | None
+) -> None:
+    answer = Answer("https://example.com/robots.txt", 200, AccessResult.SUCCESS)
+    robots = parse("User-agent: *\nDisallow: /private\n")
+    entry = Entry(answer.url, StoredResponse(answer, NOW, NOW + DAY, robots))
+    policy, url = policy_at(entry, NOW, 30 * DAY), f"https://example.com{path}"
+    verdict = policy.verdict(url, TOKEN)
+    assert policy.allows(url, TOKEN) is verdict.allowed is is_allowed
+    assert verdict.read_as == read_as
+    assert verdict.rule == (None if is_allowed else Rule(2, False, b"/private"))
 
 
 @pytest.mark.parametrize("before", HOSTS[1:])

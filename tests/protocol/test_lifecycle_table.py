@@ -18,7 +18,7 @@ from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import POLICY_OF_STATE, Basis, Refetch, State, after_fetch, policy_at, state_of
 from scrapy_rep.protocol.outage import BACKOFF_MAX, MAX_UNSEEN, Outage, backoff
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.status_policy import CAUTIOUS, CHALLENGE, MARKUP, RFC9309, SIGNS
+from scrapy_rep.protocol.status_policy import CAUTIOUS, CHALLENGE, MARKUP, OFFLINE, RFC9309, SIGNS
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
 NOW = 1_700_000_000.0
@@ -281,6 +281,10 @@ def test_another_policys_judgement_is_not_taken_over() -> None:
     assert denied.is_judged_by((((403,), AccessResult.UNREACHABLE, "REP_STATUS_POLICY"), *RFC9309))
     redirected = StoredResponse(Answer("", access=AccessResult.UNAVAILABLE), NOW, NOW + DAY)
     assert Entry(ROBOTS_URL, redirected).is_judged_by(RFC9309)
+    answer = Answer("", access=AccessResult.UNAVAILABLE, sign=OFFLINE)
+    offline = Entry(ROBOTS_URL, StoredResponse(answer, NOW, NOW + DAY))
+    assert offline.is_judged_by(RFC9309)
+    assert not offline.is_judged_by((((OFFLINE,), AccessResult.RESTRICTED, "REP_STATUS_POLICY"), *RFC9309))
 
 
 CHALLENGED = Entry(ROBOTS_URL, None, Outage(Answer("", 403, sign="Vercel", ended_at=NOW), NOW, 1, 0.0))

@@ -56,6 +56,31 @@ async def test_the_commands_of_one_turn_are_one_batch_and_each_gets_its_own_answ
 
 
 @in_loop
+async def test_a_connection_that_the_server_has_closed_is_opened_again(redis_server: RedisServer) -> None:
+    async with connected(redis_server) as storage:
+        await storage.put(ORIGINS[0], b"entry", 60)
+        with redis.Redis.from_url(redis_server.url) as client:
+            assert client.client_kill_filter(_type="normal", skipme=True) == 1
+            assert await storage.get(ORIGINS[0]) == b"entry"
+            assert "cmdstat_multi" not in client.info("commandstats"), "a batch is no transaction"
+
+
+@in_loop
+async def test_after_the_close_no_thread_and_no_connection_is_left(redis_server: RedisServer) -> None:
+    async with connected(redis_server) as storage:
+        thread = storage._thread._thread
+        assert thread.is_alive()
+    thread.join(10)
+    assert not thread.is_alive()
+    with redis.Redis.from_url(redis_server.url) as client:
+        for _ in range(500):
+            if len(client.client_list()) == 1:  # this client
+                break
+            await asyncio.sleep(0.01)
+        assert len(client.client_list()) == 1
+
+
+@in_loop
 async def test_a_failed_batch_fails_each_of_its_commands(redis_server: RedisServer) -> None:
     async with connected(redis_server) as storage:
         redis_server.stop()

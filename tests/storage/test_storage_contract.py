@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
@@ -33,7 +34,7 @@ from scrapy_rep.protocol.outage import outage_after
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import STORAGES, Storage, storage_of
 from scrapy_rep.storage.circuit_breaker import RETRY_FIRST, CircuitBreaker
-from scrapy_rep.storage.sqlite import BUSY
+from scrapy_rep.storage.sqlite import BUSY, SqliteStorage, path_of
 
 A, B = "https://a.example", "http://b.example:8080"
 LOG = logger_of(get_crawler(Spider))
@@ -63,7 +64,7 @@ def store_of(**settings: Any) -> Storage:
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
     """Opens the store that the test is about, the same one each time as far as it is shared."""
     addresses: dict[str, Callable[[], str]] = {
-        "sqlite": lambda: f"sqlite://{tmp_path}/deeper/robots.db",
+        "sqlite": lambda: f"sqlite://{tmp_path}/deeper/still/robots.db",
         "redis": lambda: str(request.getfixturevalue("redis_server").url),
         "own": lambda: "own:x",
     }
@@ -223,6 +224,38 @@ async def test_two_crawlers_may_create_the_file_at_once(tmp_path: Path) -> None:
 
 
 @in_loop
+async def test_a_file_that_is_locked_at_the_start_is_set_up_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scrapy_rep.storage.sqlite.ATTEMPTS", 1)
+    with closing(sqlite3.connect(tmp_path / "robots.db", isolation_level=None)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        storage = store_of(REP_STORAGE=f"sqlite://{tmp_path}/robots.db")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            await storage.get(A)
+        db.execute("COMMIT")
+    await storage.put(A, b"x", FOR_LONG)
+    assert await storage.get(A) == b"x"
+    await storage.close()
+
+
+@in_loop
+async def test_a_call_of_sqlite_is_one_statement_and_the_file_is_closed_at_the_end(tmp_path: Path) -> None:
+    storage = store_of(REP_STORAGE=f"sqlite://{tmp_path}/robots.db")
+    assert isinstance(storage, SqliteStorage)
+    statements: list[str] = []
+    storage._db.set_trace_callback(statements.append)
+    await storage.put(A, b"x", FOR_LONG)
+    await storage.get(A)
+    await storage.acquire_lease(A, "me", 10)
+    await storage.release_lease(A, "me")
+    assert len(statements) == 4
+    await storage.close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        await storage.get(A)
+
+
+@in_loop
 async def test_a_redis_that_hangs_blocks_no_event_loop(redis_server: RedisServer) -> None:
     storage = store_of(REP_STORAGE=redis_server.url)
     await storage.put(A, b"x", FOR_LONG)
@@ -289,17 +322,20 @@ async def test_a_close_that_is_no_coroutine_function_is_logged(
 
 
 @in_loop
-async def test_a_store_that_works_again_is_used_again() -> None:
+async def test_a_store_that_works_again_is_used_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "scrapy_rep")
     now, storage = [0.0], OwnStorage("own:")
     counted: list[str] = []
     breaker = breaker_of(counted.append, lambda: now[0])
-    get = partial(breaker.call, storage.get, A, otherwise=None)
+    otherwise: bytes | None = b"otherwise"
+    get = partial(breaker.call, storage.get, A, otherwise=otherwise)
     await storage.put(A, b"x", FOR_LONG)
+    assert await get() == b"x"
     working, storage.entries = storage.entries, None  # type: ignore[assignment]
     waits = []
     for _ in range(9):
-        assert await get() is None
-        assert await get() is None, "not asked"
+        assert await get() == otherwise
+        assert await get() == otherwise, "not asked"
         waits.append(breaker._down_until - now[0])
         now[0] = breaker._down_until
     assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
@@ -307,6 +343,11 @@ async def test_a_store_that_works_again_is_used_again() -> None:
     assert await breaker.call(storage.acquire_lease, A, "me", 1.0, otherwise=False)
     storage.entries = working
     assert await get() == b"x"
+    levels = [record.levelname for record in caplog.records if record.name == "scrapy_rep" and record.levelno > 10]
+    assert levels == ["WARNING", "INFO"], "the first failure, and that the store can be used again"
+    storage.entries = None  # type: ignore[assignment]
+    await get()
+    assert breaker._down_until - now[0] == RETRY_FIRST, "as after the first failure"
 
 
 @in_loop
@@ -324,8 +365,8 @@ async def test_calls_that_fail_together_count_as_one_failure() -> None:
     may_fail.set()
     await together
     now[0] = RETRY_FIRST
-    await breaker.call(fails, otherwise=None)
-    assert asked == [0.0] * 3 + [RETRY_FIRST]
+    await asyncio.gather(*(breaker.call(fails, otherwise=None) for _ in range(3)))
+    assert asked == [0.0] * 3 + [RETRY_FIRST], "one call finds out whether the store works again"
 
 
 class GivesText(OwnStorage):
@@ -375,6 +416,7 @@ async def give_back_an_entry(storage: Storage, before: Callable[[], object]) -> 
     failure = Answer(origin.robots_url, 503, reason="HTTP 503", ended_at=time.time())
     store.give_back(lease, Entry(origin.robots_url, outage=outage_after(None, failure)))
     await maybe_deferred_to_future(DeferredList(list(store._under_way)))
+    assert not store._under_way, "nothing is kept for the rest of the crawl"
     return counted
 
 
@@ -486,6 +528,20 @@ def test_a_file_that_cannot_be_created_stops_the_start() -> None:
         store_of(REP_STORAGE="sqlite:///proc/robots.db")
 
 
+@pytest.mark.parametrize("address", ["sqlite:", "sqlite:/robots.db", "sqlite://robots.db", "sqlite:.", "sqlite:.."])
+def test_an_address_of_sqlite_that_names_no_file_stops_the_start(address: str) -> None:
+    with pytest.raises(ValueError, match=r"^REP_STORAGE is 'sqlite:.*, but it names no file; set it to 'sqlite:NAME'"):
+        store_of(REP_STORAGE=address)
+
+
+@pytest.mark.parametrize(
+    ("address", "path"),
+    [("sqlite:///folder/robots.db", "/folder/robots.db"), ("sqlite:///C:/folder/robots.db", "C:/folder/robots.db")],
+)
+def test_an_absolute_path_of_unix_or_of_windows(address: str, path: str) -> None:
+    assert path_of(address) == Path(path)
+
+
 def test_a_scheme_can_be_taken_away() -> None:
     with pytest.raises(
         ValueError,
@@ -536,7 +592,8 @@ async def test_every_address_that_redis_py_accepts_can_be_used(redis_server: Red
         async with used(partial(store_of, REP_STORAGE=server + end)) as storage:
             await storage.put(A, b"%d" % number, FOR_LONG)
             assert await storage.get(A) == b"%d" % number
-    store_of(REP_STORAGE="redis:", REDIS_URL="unix:///run/redis.sock?db=1")
+    for address in ("unix:///run/redis.sock?db=1", "unix:///run/redis.sock"):
+        store_of(REP_STORAGE="redis:", REDIS_URL=address)
 
 
 @in_loop
@@ -545,6 +602,11 @@ async def test_a_bare_redis_takes_scrapy_redis_s_address(redis_server: RedisServ
     await storage.put(A, b"x", FOR_LONG)
     assert await storage.get(A) == b"x"
     await storage.close()
+
+
+def test_a_bare_redis_without_scrapy_redis_s_address_stops_the_start() -> None:
+    with pytest.raises(ValueError, match="it stands for REDIS_URL, which is not set; set REDIS_URL to"):
+        store_of(REP_STORAGE="redis:")
 
 
 @in_loop

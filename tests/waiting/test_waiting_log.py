@@ -18,6 +18,7 @@ from scrapy_rep.crawl import Clock, Crawl
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import request_waited
 from scrapy_rep.waiting import wait_stats
 from scrapy_rep.waiting.wait_stats import Waits
 
@@ -46,6 +47,13 @@ A, B = Origin("https", "a.example", None), Origin("https", "b.example", 8443)
                 " https://a.example/robots.txt)" + LIMITS
             ],
         ),
+        (
+            [(Origin("https", f"{host}.example", None), float(at)) for at, host in enumerate("abcd")],
+            [
+                "Waiting for robots.txt: 4 requests to 4 origins, the longest for 40 s (https://a.example/robots.txt,"
+                " https://b.example/robots.txt, https://c.example/robots.txt)" + LIMITS
+            ],
+        ),
     ],
 )
 def test_the_line_about_waiting_requests(
@@ -60,6 +68,37 @@ def test_the_line_about_waiting_requests(
     time.now = 40.0
     waiting.log()
     assert [record.getMessage() for record in caplog.records if record.name == "scrapy_rep"] == line
+
+
+def test_a_request_is_counted_once_however_often_it_waits_until_it_has_resumed_or_was_cancelled(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "scrapy_rep")
+    time, crawler, said = Time(), get_crawler(Spider), list[tuple[Request, float]]()
+
+    def waited(request: Request, seconds: float) -> None:
+        said.append((request, seconds))
+
+    crawler.signals.connect(waited, request_waited)
+    assert crawler.stats is not None
+    waits = Waits(Crawl.of(crawler, RepSettings.read(crawler.settings), Clock(time, time, sleep)))
+    first, others = Request(f"{A}/"), [Request(f"{B}/{number}") for number in range(2)]
+    waits.close()
+    for _ in range(2):
+        wait = waits.begin(first, A)
+        time.now += 5.0
+        waits.end(wait)
+        waits.resumed(wait)
+    cancelled, *_still_wait = [waits.begin(request, B) for request in others]
+    for wait in (cancelled, waits.begin(first, A)):
+        waits.end(wait)
+        waits.cancelled(wait)
+    assert (crawler.stats.get_value("rep/waited"), waits.number_waited, said) == (3, 1, [(first, 5.0)])
+    waits.log()
+    waits.close()
+    under_way, at_the_end = (record.getMessage() for record in caplog.records if record.name == "scrapy_rep")
+    assert under_way.startswith("Waiting for robots.txt: 1 request to 1 origin, ")
+    assert at_the_end == "1 request still waited for robots.txt when the crawl stopped"
 
 
 @ensureDeferred
