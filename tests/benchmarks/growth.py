@@ -141,7 +141,7 @@ AXES = {
     },
     **{
         f"dead sites ({kind})": Axis(
-            partial(lambda n, kind: Plan({"rules": 100, kind: n}, 2), kind=kind), 2_000, 16_000
+            partial(lambda n, kind: Plan({"rules": n // 10, kind: n}, 2), kind=kind), 2_000, 16_000
         )
         for kind in ("hang", "unavailable", "refuse")
     },
