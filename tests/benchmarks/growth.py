@@ -157,7 +157,7 @@ AXES = {
         for name, ours in FILES.items()
     },
     "redirects, three in a row": Axis(lambda n: Plan({"chain": n}), 2_000, 16_000),
-    "pages of 100 ports of one host": Axis(lambda n: Plan({"port": 100}, n // 100), 4_000, 32_000),
+    "pages of each of 100 ports of one host": Axis(lambda n: Plan({"port": 100}, n), 64, 320, per="page"),
     "CONCURRENT_REQUESTS": Axis(
         lambda n: Plan({"rules": max(1_024, 2 * n)}, settings={"CONCURRENT_REQUESTS": n}),
         1_024,
