@@ -1,10 +1,12 @@
 """How the cost of a crawl grows: function calls and live objects, beside Scrapy's own middleware.
 
-    python tests/benchmarks/growth.py [AXIS ...] [--full | --small] [--jobs N]
+    python tests/benchmarks/growth.py [AXIS ...] [--full | --small | --most N] [--functions] [--jobs N]
+    python tests/benchmarks/growth.py --quarters PAGES
 
 A download handler answers from memory, in virtual time (`tests/simulation/virtual_time.py`). So there are no sockets
-and no pauses, and a count hardly depends on the machine. Each row is an axis: n is doubled four times, and the first n
-and the last are measured. Each crawl runs in a process of its own, with both middlewares. The columns:
+and no pauses, and a count hardly depends on the machine. Each row is an axis: n is doubled four times (on the axis
+CONCURRENT_REQUESTS six times), and the first n and the last are measured. Each crawl runs in a process of its own, with
+both middlewares. The columns:
 
 - `calls`: function calls (by cProfile) for each unit of n, at the largest n, ours and the built-in's
 - `growth`: the exponent of all calls. 1.00 means: twice n, twice the calls. 2.00 would be quadratic
@@ -12,6 +14,11 @@ and the last are measured. Each crawl runs in a process of its own, with both mi
 - `robots.txt`: requests for a robots.txt for each unit
 - `bar`: a growth of at most the built-in's + 0.05, at most 1.10 times its calls and its objects; or what is over it.
   docs/benchmarks.md has the reasons. The exit code is 1 if a growth is over its bar
+
+--functions lists the functions that make the difference, in calls for each unit at the largest n.
+
+--quarters crawls 500 sites for so long, without counting calls, and prints the live objects and the memory of the
+process in the middle of each quarter.
 """
 
 from __future__ import annotations
@@ -19,11 +26,14 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from cProfile import Profile
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -32,12 +42,13 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "simulation")]
+sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "simulation")]
 
 from virtual_time import NEVER, VirtualLoop  # noqa: I001 - it replaces the clocks before Scrapy is imported
 import asyncio
 
 from benchmarks.measuring import head, row
+from redis_server import RedisServer
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.crawler import Crawler
@@ -48,9 +59,11 @@ from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
 
 DOUBLED = 4
+EIGHTHS = 8
 LATENCY = 0.05  # virtual seconds
 RULES = b"User-agent: *\nDisallow: /private/\nDisallow: /*?session=\nAllow: /private/about\n"
 MOST_GROWTH, MOST_TIMES = 0.05, 1.10
+MOST_FUNCTIONS = 60
 
 
 @dataclass
@@ -71,6 +84,8 @@ class Plan:
     """The first crawl is stopped after this many pages. Then it is resumed."""
     crawls: int = 1
     """Each crawl requests the same pages."""
+    redis: bool = False
+    """The storage is an empty Redis. The crawl is in real time, because Redis answers through a socket."""
 
     def units(self, what: str) -> int:
         """The number of sites, or of pages."""
@@ -86,6 +101,9 @@ class Axis:
     full: int
     per: str = "n"
     """What a unit is: one of n, a site, or a page."""
+    doubled: int = DOUBLED
+    most_growth: float = MOST_GROWTH
+    """How much the growth may be larger than the built-in's."""
 
 
 def memory_for(sites: int) -> dict[str, Any]:
@@ -123,7 +141,7 @@ AXES = {
     },
     **{
         f"dead sites ({kind})": Axis(
-            partial(lambda n, kind: Plan({"rules": 100, kind: n}, 2), kind=kind), 2_000, 16_000
+            partial(lambda n, kind: Plan({"rules": n // 10, kind: n}, 2), kind=kind), 2_000, 16_000
         )
         for kind in ("hang", "unavailable", "refuse")
     },
@@ -133,17 +151,20 @@ AXES = {
         lambda n: Plan({"rules": n}, settings={"JOBDIR": folder("job")}, stop_after=n // 2), 2_000, 32_000
     ),
     "sqlite, two crawls": Axis(lambda n: Plan({"rules": n}, ours=SQLITE, crawls=2), 2_000, 32_000),
+    "redis, two crawls": Axis(lambda n: Plan({"rules": n}, crawls=2, redis=True), 2_000, 32_000),
     **{
         name: Axis(partial(lambda n, ours: Plan({"rules": n}, ours=ours), ours=ours), 2_000, 32_000)
         for name, ours in FILES.items()
     },
     "redirects, three in a row": Axis(lambda n: Plan({"chain": n}), 2_000, 16_000),
-    "pages of 100 ports of one host": Axis(lambda n: Plan({"port": 100}, n // 100), 4_000, 32_000),
+    "pages of each of 100 ports of one host": Axis(lambda n: Plan({"port": 100}, n), 64, 320, per="page"),
     "CONCURRENT_REQUESTS": Axis(
-        lambda n: Plan({"rules": n if n > 128 else 16 * n}, settings={"CONCURRENT_REQUESTS": n}),
+        lambda n: Plan({"rules": max(1_024, 2 * n)}, settings={"CONCURRENT_REQUESTS": n}),
         1_024,
         4_096,
         per="site",
+        doubled=6,
+        most_growth=log2(1.05) / 6,  # a site costs at the last n at most 1.05 times what it costs at the first
     ),
     "sites, no CONCURRENT_REQUESTS": Axis(
         lambda n: Plan({"rules": n}, settings={"CONCURRENT_REQUESTS": 0}), 4_000, 16_000
@@ -176,11 +197,16 @@ class Answers(BaseDownloadHandler):
 
 
 class Planned(Spider):
-    """Requests the pages of a plan, and looks at Python's objects after each tenth of them."""
+    """Requests the pages of a plan, and looks at Python's objects after each eighth of them."""
 
     name = "planned"
     plan: Plan
-    ended = most_objects = 0
+    ended = 0
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.objects: list[int] = []
+        self.octets: list[int] = []
 
     def url(self, kind: str, site: int, page: int) -> str:
         host = f"port-host.example:{1_000 + site}" if kind == "port" else f"{kind}-{site}.example"
@@ -216,36 +242,47 @@ class Planned(Spider):
             yield self.request(kind, site, page + 1)
 
     def count(self, _result: object) -> None:
-        tenth = max(1, self.plan.units("page") // 10)
-        if self.ended % tenth == 0:
+        if self.ended % max(1, self.plan.units("page") // EIGHTHS) == 0:
             gc.collect()
-            self.most_objects = max(self.most_objects, len(gc.get_objects()))
+            self.objects.append(len(gc.get_objects()))
+            self.octets.append(int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
         self.ended += 1
         if self.ended == self.plan.stop_after:
             self.stop = asyncio.ensure_future(self.crawler.stop_async())
 
 
-async def crawl(plan: Plan, settings: dict[str, Any], profile: Profile) -> tuple[int, int]:
-    """Return the most objects that the crawl had more than at its start, and its requests for a robots.txt."""
+async def crawl(plan: Plan, settings: dict[str, Any], profile: Profile | None) -> tuple[list[int], list[int], int]:
+    """Return how many objects the crawl had more than at its start, the octets of memory, and the requests for a
+    robots.txt."""
     crawler = Crawler(Planned, settings)
     before = []
 
     def opened() -> None:
         gc.collect()
         before.append(len(gc.get_objects()))
-        profile.enable()
+        if profile is not None:
+            profile.enable()
 
     crawler.signals.connect(opened, signals.spider_opened)
     await crawler.crawl_async(plan=plan)
-    profile.disable()
-    assert isinstance(crawler.spider, Planned)
-    return crawler.spider.most_objects - before[0], crawler.stats.get_value("robotstxt/request_count", 0)
+    if profile is not None:
+        profile.disable()
+    spider = crawler.spider
+    assert isinstance(spider, Planned)
+    assert crawler.stats is not None
+    objects = [number - before[0] for number in spider.objects]
+    return objects, spider.octets, crawler.stats.get_value("robotstxt/request_count", 0)
 
 
 def run(task: dict[str, Any]) -> dict[str, Any]:
     """Run the crawls of a plan in this process, and return their figures."""
-    plan, profile = Plan(**task["plan"]), Profile()
-    with tempfile.TemporaryDirectory() as folder:
+    gc.set_threshold(100_000, 20)  # the same counts in half the time
+    plan, profile = Plan(**task["plan"]), Profile() if task["counted"] else None
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        ours = {"ADDONS": {"scrapy_rep.Addon": 500}, **plan.ours}
+        if plan.redis:
+            ours["REP_STORAGE"] = stack.enter_context(RedisServer()).url
         settings: dict[str, Any] = {
             "TWISTED_REACTOR_ENABLED": False,
             "DOWNLOAD_HANDLERS": {"http": Answers, "https": Answers},
@@ -254,30 +291,41 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
             "USER_AGENT": "GrowthBot/1.0",
             "REP_REPORT": None,
             **plan.settings,
-            **({"ADDONS": {"scrapy_rep.Addon": 500}, **plan.ours} if task["ours"] else {"ROBOTSTXT_OBEY": True}),
+            **(ours if task["ours"] else {"ROBOTSTXT_OBEY": True}),
         }
         settings |= {
             name: value.replace("FOLDER", folder) for name, value in settings.items() if isinstance(value, str)
         }
-        loop = VirtualLoop(NEVER, [])
+        loop = asyncio.new_event_loop() if plan.redis else VirtualLoop(NEVER, [])
         asyncio.set_event_loop(loop)
         found = []
         for _ in range(2 if plan.stop_after else plan.crawls):
             found.append(loop.run_until_complete(crawl(plan, settings, profile)))
             plan.stop_after = 0
         octets = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
-    calls = sum(entry.callcount for entry in profile.getstats())
+    functions: Counter[str] = Counter()
+    for entry in profile.getstats() if profile is not None else ():
+        functions[name_of(entry.code)] += entry.callcount
     return {
-        "calls": calls,
-        "objects": max(objects for objects, _ in found),
-        "robots": sum(number for _, number in found),
+        "calls": functions.total(),
+        "functions": functions if task["functions"] else {},
+        "objects": max(max(objects) for objects, _, _ in found),
+        "at eighths": found[-1][:2],
+        "robots": sum(number for _, _, number in found),
         "octets": octets,
     }
 
 
-def measure(plan: Plan, *, ours: bool) -> dict[str, Any]:
+def name_of(code: Any) -> str:
+    """The name of a profiled function: its file and its name, or Python's text for a built-in function."""
+    if isinstance(code, str):
+        return code.partition(" at 0x")[0]
+    return f"{'/'.join(Path(code.co_filename).parts[-2:])}: {getattr(code, 'co_qualname', code.co_name)}"
+
+
+def measure(plan: Plan, *, ours: bool, counted: bool = True, functions: bool = False) -> dict[str, Any]:
     """Run the crawls of a plan in a process of their own, and return their figures."""
-    task = json.dumps({"plan": asdict(plan), "ours": ours})
+    task = json.dumps({"plan": asdict(plan), "ours": ours, "counted": counted, "functions": functions})
     ran = subprocess.run([sys.executable, __file__, "--run"], input=task, stdout=subprocess.PIPE, text=True, check=True)
     return dict(json.loads(ran.stdout.splitlines()[-1]))
 
@@ -285,35 +333,54 @@ def measure(plan: Plan, *, ours: bool) -> dict[str, Any]:
 def over_bar(axis: Axis, growth: list[float], calls: list[float], objects: list[float]) -> list[str]:
     """What is over the bar."""
     over = {
-        "growth": growth[0] > growth[1] + MOST_GROWTH,
+        "growth": growth[0] > growth[1] + axis.most_growth,
         "calls": calls[0] > calls[1] * MOST_TIMES,
         "objects": objects[0] > objects[1] * MOST_TIMES,
     }
     return [name for name, is_over in over.items() if is_over]
 
 
-def measure_axis(axis: Axis, most: int, jobs: int) -> tuple[list[str], list[str]]:
-    """Return the cells of the axis' row, and what is over the bar."""
-    sizes = [most >> DOUBLED, most]
+def measure_axis(axis: Axis, most: int, jobs: int, *, functions: bool) -> tuple[list[str], list[str], list[str]]:
+    """Return the cells of the axis' row, what is over the bar, and the functions that make the difference."""
+    sizes = [most >> axis.doubled, most]
     plans = [axis.plan(size) for size in sizes]
     with ThreadPoolExecutor(jobs) as pool:
-        found = [[pool.submit(measure, plan, ours=ours) for plan in plans] for ours in (True, False)]
+        found = [
+            [pool.submit(measure, plan, ours=ours, functions=functions) for plan in plans] for ours in (True, False)
+        ]
         (ours, theirs) = ([each.result() for each in of_one] for of_one in found)
     units = [size if axis.per == "n" else plan.units(axis.per) for plan, size in zip(plans, sizes, strict=True)]
     both = ours, theirs
     calls, objects, robots = ([of[-1][what] / units[-1] for of in both] for what in ("calls", "objects", "robots"))
-    growth = [1 + log2(of[-1]["calls"] / units[-1] / of[0]["calls"] * units[0]) / DOUBLED for of in both]
+    growth = [1 + log2(of[-1]["calls"] / units[-1] / of[0]["calls"] * units[0]) / axis.doubled for of in both]
     octets = f"{ours[-1]['octets'] / units[-1]:,.0f}" if ours[-1]["octets"] else ""
     cells = [
         f"{sizes[0]:,} to {most:,}",
         *(f"{number:,.0f}" for number in calls),
         f"{calls[0] / calls[1]:.2f}",
-        *(f"{number:.2f}" for number in growth),
+        *(f"{number:.3f}" for number in growth),
         *(f"{number:.1f}" for number in objects),
         *(f"{number:.2f}" for number in robots),
         octets,
     ]
-    return cells, over_bar(axis, growth, calls, objects)
+    return cells, over_bar(axis, growth, calls, objects), differences(ours[-1], theirs[-1], units[-1])
+
+
+def differences(ours: dict[str, Any], theirs: dict[str, Any], units: int) -> list[str]:
+    """The functions that one of the crawls calls more often for each unit, the largest difference first."""
+    more = Counter(ours["functions"])
+    more.subtract(theirs["functions"])
+    listed = sorted(more.items(), key=lambda pair: -abs(pair[1]))
+    return [f"{number / units:+10.2f}  {name}" for name, number in listed[:MOST_FUNCTIONS] if number]
+
+
+def print_quarters(pages: int) -> None:
+    plan = Plan({"rules": 500}, pages // 500, "linked")
+    head("middleware", "", *(f"quarter {number}" for number in range(1, 5)))
+    for ours in (True, False):
+        objects, octets = (at[1::2] for at in measure(plan, ours=ours, counted=False)["at eighths"])
+        row("ours" if ours else "built-in", "objects", *(f"{number:,}" for number in objects[:4]))
+        row("", "MiB", *(f"{number / 2**20:.1f}" for number in octets[:4]))
 
 
 def main() -> None:
@@ -321,21 +388,30 @@ def main() -> None:
     parser.add_argument("axes", nargs="*", metavar="AXIS", help=f"some of: {'; '.join(AXES)}")
     parser.add_argument("--full", action="store_true", help="up to 128,000 units: takes hours")
     parser.add_argument("--small", action="store_true", help="a quarter of the usual sizes")
+    parser.add_argument("--most", type=int, help="the largest n")
+    parser.add_argument("--functions", action="store_true", help="list the functions that make the difference")
+    parser.add_argument(
+        "--quarters", type=int, metavar="PAGES", help="objects and memory over a crawl, by its quarters"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--run", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:
         sys.stdout.write(json.dumps(run(json.load(sys.stdin))) + "\n")
         return
+    if options.quarters:
+        print_quarters(options.quarters)
+        return
     both = (f"{what} {who}" for what in ("growth", "objects", "robots.txt") for who in ("ours", "built-in"))
     head("axis", "n", "calls ours", "built-in", "ratio", *both, "octets on disk", "bar")
     is_kept = True
     for name in options.axes or AXES:
         axis = AXES[name]
-        most = axis.full if options.full else axis.most // 4 if options.small else axis.most
-        cells, over = measure_axis(axis, most, options.jobs)
+        most = options.most or (axis.full if options.full else axis.most // 4 if options.small else axis.most)
+        cells, over, functions = measure_axis(axis, most, options.jobs, functions=options.functions)
         is_kept &= "growth" not in over
         row(name, *cells, f"over: {', '.join(over)}" if over else "kept")
+        print(*functions, sep="\n", end="\n" if functions else "", flush=True)
     sys.exit(not is_kept)
 
 
