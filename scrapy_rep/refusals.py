@@ -69,7 +69,6 @@ class Refusals(Part):
         """The number of refused requests for each reason. In a dry run, the number that would have been refused."""
         self.first: dict[VerdictReason, Verdict] = {}
         """The first verdict for each reason, in the order of the refusals."""
-        self._is_one_shot = is_one_shot(crawl.crawler)
         self.by_rule: TopK[tuple[VerdictReason, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, attrgetter("pages"))
         """Reason and rule -> the pages. Without a rule, the answer for robots.txt takes its place."""
         self._first_refusals: set[str] = set()
@@ -112,7 +111,7 @@ class Refusals(Part):
             if len(self._first_refusals) <= MAX_FIRST_REFUSALS:
                 return True
             self._log.info("More than %d rules refuse pages. The others are DEBUG lines", MAX_FIRST_REFUSALS)
-        return self._is_one_shot
+        return is_one_shot(self._crawler)
 
     def largest(self, *reasons: VerdictReason) -> str:
         """Return what refused most requests, as in `2 x https://example.com/robots.txt line 2 (Disallow: /x)`.

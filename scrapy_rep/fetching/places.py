@@ -91,7 +91,8 @@ class Places:
         self._give()
 
     def _give(self) -> None:
-        if self._is_giving:  # without asyncio, a request may end, and come here, within `callback`
+        # Without asyncio, a request may end, and come here, within `callback`.
+        if self._is_giving or not self._line:
             return
         self._is_giving, number = True, self.number()
         most = max(number, min(number + MAX_SLOW, self._max_files))

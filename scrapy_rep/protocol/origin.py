@@ -73,6 +73,8 @@ def needs_host(url: str) -> bool:
 
 def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """Return the host as an IP address; None if the host is a name."""
+    if ":" not in host and not host[-1:].isdigit():  # only for speed
+        return None
     try:
         return ipaddress.ip_address(host)
     except ValueError:

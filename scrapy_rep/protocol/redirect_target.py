@@ -20,6 +20,7 @@ from scrapy_rep.protocol.origin import Origin, address_of
 PRIVATE_NAMES = frozenset(
     "localhost localdomain ip6-localhost ip6-loopback local home.arpa internal intranet private corp home lan".split()
 )
+_PRIVATE_ENDINGS = tuple(f".{name}" for name in PRIVATE_NAMES)
 # In these IPv6 networks, an IPv4 address follows the prefix: RFC 4291 2.5.5 (mapped and compatible), RFC 2765 2.1,
 # RFC 6052, RFC 3056.
 EMBEDDING_IPV4 = tuple(
@@ -92,7 +93,7 @@ def is_private(host: str) -> bool:
     A private host has a name for private use, such as `localhost`, or an address that is loopback, private, link-local,
     multicast or otherwise not global. Any other name may resolve to a private address, too.
     """
-    if host in PRIVATE_NAMES or host.endswith(tuple(f".{name}" for name in PRIVATE_NAMES)):
+    if host in PRIVATE_NAMES or host.endswith(_PRIVATE_ENDINGS):
         return True
     address = address_of(host)
     if address is None:

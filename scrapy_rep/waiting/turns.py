@@ -17,7 +17,7 @@ LAST = 10**6  # a number of downloads that no site reaches: it sorts a site behi
 HELD = 2 * LAST  # sorts a site behind those, too; its requests stay in the queue
 # How many sites are looked at for one request: sites that the downloader knows, of which there may be thousands, or
 # sites of the queue, which may all be at the door.
-LOOKS = 1_000
+LOOKS = 300
 # A site with a longer queue lets other sites take turns. It may cost one more request for robots.txt in as many pages.
 PAGES = 100
 
