@@ -21,6 +21,8 @@ class Clock(NamedTuple):
 
 
 class Crawl(NamedTuple):
+    """What all parts of one crawl share. `Part` keeps the fields, in this order."""
+
     crawler: Crawler
     settings: RepSettings
     clock: Clock
@@ -34,7 +36,7 @@ class Crawl(NamedTuple):
 
 
 class Part:
-    """A part of a crawl."""
+    """The base class of the parts of a crawl. They have what they share as private attributes."""
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawler, self._settings, self._clock, self._log, self._count = crawl

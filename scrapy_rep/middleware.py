@@ -72,19 +72,19 @@ class RepMiddleware:
         self._crawler = crawler
         self._downloads = downloads = UncountedDownloads(crawler)
         crawl = Crawl.of(crawler, settings, Clock(self.clock, self.monotonic, self.sleep))
-        self._waits = waits = Waits(crawl)
+        self._waits = Waits(crawl)
         connections, origins = Connections(crawl), KnownOrigins(settings.memory_origins)
         driver = Driver(crawl, Fetcher(crawl, downloads, connections), origins)
         self._single_flight = flight = SingleFlight(crawl, driver, connections)
-        self.gate = gate = Gate(crawl, flight, connections, origins)
-        self._door = SchedulerDoor(crawl, gate, flight, connections, waits, in_pause=driver.in_pause.keys())
-        self._in_downloader = InDownloader(gate, flight, downloads, self._door, waits)
+        self.gate = Gate(crawl, flight, connections, origins)
+        self._door = SchedulerDoor(crawl, self.gate, flight, connections, self._waits, in_pause=driver.in_pause.keys())
+        self._in_downloader = InDownloader(self.gate, flight, downloads, self._door, self._waits)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         with called_first(crawler, signals.spider_opened):  # others may keep the method that this replaces
             crawler.signals.connect(self._watch_close, signal=signals.spider_opened)
         with called_first(crawler, signals.spider_closed):
             crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
-            self._extensions = start_extensions(crawl, gate)
+            self._extensions = start_extensions(crawl, self.gate)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> "RepMiddleware":
@@ -111,8 +111,8 @@ class RepMiddleware:
         return None if origin is None else self._in_downloader.wait_and_decide(request, origin)
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        """Return the response, or an awaitable of it that waits for the robots.txt of another URL from which it comes.
-        Raises what `Gate.look_at_page` raises."""
+        """Return the response. If it comes from another URL whose robots.txt is not known, the result may be an
+        awaitable of it. Raises what `Gate.look_at_page` raises."""
         return response if ROBOTS_TXT_REQUEST in request.meta else self.gate.look_at_page(request, response)
 
     # For spiders.

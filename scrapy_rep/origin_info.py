@@ -71,7 +71,7 @@ class OriginInfo:
 
     @property
     def failing_since(self) -> float | None:
-        """When the outage began to count (`Outage.since`); None if there is none."""
+        """When the outage began; None if there is none. After a failure of a proxy, it begins again."""
         return self.policy.entry.outage.since if self.policy.entry.outage is not None else None
 
     @property
@@ -83,7 +83,7 @@ class OriginInfo:
 
     @cached_property
     def kind(self) -> OriginKind:
-        """The kind of the rules that are obeyed or, without rules, of the last answer."""
+        """The kind of this robots.txt, as `OriginKind` explains it."""
         robots, access = self.robots, self.last.access
         if robots is not None:
             return OriginKind.WITH_RULES if robots.has_groups else OriginKind.WITHOUT_RULES

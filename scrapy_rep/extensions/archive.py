@@ -80,7 +80,7 @@ class ArchiveWriter(Extension):
 
     def robots_response(self, answer: Answer, request: Request, response: Response | None) -> None:
         if self._write(self._file.write_answer, answer, response, self._gate.now(), Origin.of(request.url)):
-            self._stats.inc_value(ARCHIVE_ANSWERS)
+            self._count(ARCHIVE_ANSWERS)
 
     def robots_known(self, origin: Origin, info: OriginInfo) -> None:
         self._write(self._file.write_entry, origin, self._gate.now(), info.policy.entry)
@@ -103,7 +103,7 @@ class ArchiveWriter(Extension):
                     printable(f"{type(exc).__name__}: {exc}"),
                 )
             self._lost += 1
-            self._stats.inc_value(ARCHIVE_LOST)
+            self._count(ARCHIVE_LOST)
             return False
         return True
 

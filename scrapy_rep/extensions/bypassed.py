@@ -45,13 +45,13 @@ class Bypassed(Extension):
             self._looked_up[origin] += 1
             deferred_from_coro(self._look_up(origin, request, target))
         else:
-            self._stats.inc_value(NOT_JUDGED)
+            self._count(NOT_JUDGED)
 
     async def _look_up(self, origin: Origin, request: Request, target: Request) -> None:
         try:
             self._judge(request, target, await self._gate.look_up(origin, target))
         except (CrawlClosingError, *CANCELLATIONS):
-            self._stats.inc_value(NOT_JUDGED)
+            self._count(NOT_JUDGED)
         except Exception:  # noqa: BLE001 - it is logged; the page has gone on
             self._log.exception("Internal error while judging %s", printable(target.url))
         finally:
@@ -62,7 +62,7 @@ class Bypassed(Extension):
         verdict = self._gate.verdict_on(target, policy)
         if verdict.allowed:
             return
-        self._stats.inc_value(BYPASSED)
+        self._count(BYPASSED)
         if self._is_first("bypassed"):
             self._log.warning(
                 "%(target)s was fetched in place of %(url)s, by the download handler or a service behind it."

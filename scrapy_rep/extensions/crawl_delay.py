@@ -31,7 +31,7 @@ class CrawlDelay(Extension):
             return
         can_delay = self._max_delay and self._delays.can_delay()
         kind = "ignored" if not can_delay else "capped" if asked > self._max_delay else "obeyed"
-        self._stats.inc_value(CRAWL_DELAY.format(kind))
+        self._count(CRAWL_DELAY.format(kind))
         if self._spacing() < asked and self._is_first(kind):
             message = "%s asks for a Crawl-delay of %g s, which is %s (REP_CRAWL_DELAY_MAX = %g)"
             outcome = "not obeyed" if kind == "ignored" else kind

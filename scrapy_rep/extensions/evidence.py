@@ -55,7 +55,7 @@ class RefusalsFile(Extension):
                 message = "REP_REFUSALS: %s cannot be written (%s). The stat rep/refusals/lost counts the missing lines"
                 self._log.error(message, self._path, exc)
             if octets:  # the first write only creates the file
-                self._stats.inc_value(REFUSALS_LOST)
+                self._count(REFUSALS_LOST)
 
 
 def evidence_of(request: Request, verdict: Verdict, gate: Gate) -> dict[str, Any]:

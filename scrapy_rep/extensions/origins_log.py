@@ -38,9 +38,9 @@ class OriginsLog(Extension):
             self._count_replay(info)
         if before is None or (before.cause, before.stats) != (result.cause, result.stats):
             for stat in before.stats if before is not None else ():  # only its last result counts
-                self._stats.inc_value(stat, -1)
+                self._count(stat, -1)
             for stat in result.stats:
-                self._stats.inc_value(stat)
+                self._count(stat)
             if TRUNCATED in result.stats and self._is_first("too long"):
                 self._warn_of_long_file(info)
             if info.kind is OriginKind.WITHOUT_RULES:

@@ -60,7 +60,7 @@ class PageUsage(Extension):
         licenses = filter(None, (*usage.licenses, *licenses_in_links(response)))
         request.meta[LICENSES_KEY] = list(dict.fromkeys(licenses))
         if request.meta[LICENSES_KEY]:
-            self._stats.inc_value(LICENSED)
+            self._count(LICENSED)
         self._count_page(usage)
 
     def request_forbidden(self, request: Request, verdict: Verdict) -> None:
@@ -70,7 +70,7 @@ class PageUsage(Extension):
 
     def _count_page(self, preferences: Mapping[str, bool]) -> None:
         for purpose in self._purposes.categories:
-            self._stats.inc_value(USAGE.format(purpose, PREFERENCE_WORDS[preferences.get(purpose)]))
+            self._count(USAGE.format(purpose, PREFERENCE_WORDS[preferences.get(purpose)]))
 
     def spider_closed(self) -> None:
         for purpose in self._purposes.categories:

@@ -42,8 +42,8 @@ FAULT = "Internal error while fetching %s"
 class Triggers:
     """The requests whose proxies a fetch may use: one request for each proxy."""
 
-    def __init__(self, first: Request, end_start: Callable[[], object] = bool) -> None:
-        self.end_start = end_start
+    def __init__(self, first: Request, needs_no_place: Callable[[], object] = bool) -> None:
+        self.needs_no_place = needs_no_place
         """Call this when the fetch needs no place soon: it is slow, pauses, repeats, or waits for another crawler."""
         self.current = first
         """The request through whose proxy the fetch asks now."""
@@ -120,7 +120,7 @@ class Driver(Part):
                         claim = None
                         pause = step.pause if is_awaited() and not self._is_closing else None
                         self._report(origin, before, step, triggers.current, pause)
-                        triggers.end_start()  # it needs no place in a pause, even if it had none yet
+                        triggers.needs_no_place()  # it needs no place in a pause, even if it had none yet
                         if pause is None or not await self._pause(origin, pause):
                             await self._report_rules(origin, step.policy, triggers.current)
                             return step
@@ -145,7 +145,7 @@ class Driver(Part):
         """Look in the store. Return what was found, and a claim to the lease if this crawler has to fetch."""
         if self._store is None:
             return Found(step.known, is_to_fetch=True, at=self._clock.now()), None
-        entry, claim = await self._store.find_or_claim(origin, step.known, triggers.end_start)
+        entry, claim = await self._store.find_or_claim(origin, step.known, triggers.needs_no_place)
         self._count(STORAGE_MISS if claim is not None else STORAGE_HIT)
         return Found(entry, is_to_fetch=claim is not None, at=self._clock.now()), claim
 
@@ -154,7 +154,7 @@ class Driver(Part):
     ) -> Answer:
         """Return the answer with its meaning. A failure is an answer, too."""
         if ask.was_requested_before:
-            triggers.end_start()
+            triggers.needs_no_place()
         if ask.reason:
             triggers.go_on()
             self._log.debug("Requesting robots.txt once more: %s: %s", printable(ask.url), printable(ask.reason))
@@ -163,7 +163,7 @@ class Driver(Part):
             await self._clock.sleep(ask.pause)
         response = None
         try:
-            received, response = await self._fetcher.fetch(ask, triggers.current, cookies, triggers.end_start)
+            received, response = await self._fetcher.fetch(ask, triggers.current, cookies, triggers.needs_no_place)
         except CANCELLATIONS:
             if self._is_closing and not is_awaited():
                 raise

@@ -33,7 +33,7 @@ from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 
 SLOW_AFTER = 0.5  # seconds after which a request for a robots.txt is slow, counted from when it has its place
 # While this many times the places for fetches are needed soon, no other fetch should begin: it would wait long.
-TIMES_PLACES = 2
+STARTING_PER_PLACE = 2
 MAX_SLOW = 1_000  # slow requests under way; each takes a socket
 SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE; CPython sets it on Windows, elsewhere the C library
 SHARE_OF_FILES = 0.5  # the share of `max_open_files()` that places may use
@@ -122,8 +122,8 @@ class Connections(Part):
 
     @property
     def max_starting(self) -> int:
-        """How many fetches may need a place soon."""
-        return TIMES_PLACES * (self._on_top or self._all).number()
+        """The most fetches that may need a place soon."""
+        return STARTING_PER_PLACE * (self._on_top or self._all).number()
 
     def can_start_another(self) -> bool:
         """Whether one more fetch would soon get its place."""
@@ -135,12 +135,12 @@ class Connections(Part):
         for places in (self._all, self._on_top or self._all):
             places.open_up()
 
-    def begin_start(self, origin: Origin) -> None:
-        """The fetch of this origin's robots.txt needs a place soon. Called by `SingleFlight`, as is `end_start`."""
+    def add_starting(self, origin: Origin) -> None:
+        """The fetch of this origin's robots.txt needs a place soon. `SingleFlight` calls this and `remove_starting`."""
         self._starting.add(origin)
 
-    def end_start(self, origin: Origin) -> None:
-        """The fetch needs no place soon (`Triggers.end_start`), or has ended."""
+    def remove_starting(self, origin: Origin) -> None:
+        """The fetch needs no place soon (`Triggers.needs_no_place`), or has ended."""
         if origin in self._starting:
             self._starting.remove(origin)
             look_for_requests(self._crawler)

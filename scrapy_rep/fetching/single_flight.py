@@ -100,7 +100,7 @@ class SingleFlight(Part):
             self._fetches[origin].waiters[waiter] = goes_back
             self.add_trigger(origin, trigger)
         else:
-            self._connections.begin_start(origin)
+            self._connections.add_starting(origin)
             self._begin(origin, trigger, {waiter: goes_back})
         return waiter
 
@@ -136,7 +136,7 @@ class SingleFlight(Part):
                 fetch.task.cancel()
 
     def _begin(self, origin: Origin, first: Request, waiters: dict[Deferred[RobotsPolicy], bool]) -> None:
-        fetch = _Fetch(Triggers(first, partial(self._connections.end_start, origin)), waiters)
+        fetch = _Fetch(Triggers(first, partial(self._connections.remove_starting, origin)), waiters)
         self._fetches[origin] = fetch
         fetch.task = deferred_from_coro(self._run(origin, fetch))
         fetch.task.addErrback(lambda _failure: None)  # only a cancellation comes here
@@ -163,7 +163,7 @@ class SingleFlight(Part):
 
     def _forget(self, origin: Origin) -> None:
         del self._fetches[origin]
-        self._connections.end_start(origin)
+        self._connections.remove_starting(origin)
 
     def _policy_after(self, error: BaseException, origin: Origin) -> RobotsPolicy:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory

@@ -41,7 +41,7 @@ class Answer:
     """The answer in words, such as `HTTP 404`, or why there was no answer."""
     sign: str = ""
     """The sign in the answer that decided instead of its status: the vendor of a challenge, such as `Cloudflare`, or
-    `markup` for a page of HTML, or `offline` if the HTTP cache lacks it. Empty if the status decided."""
+    `markup` for a page of HTML, or `offline` if the HTTP cache has no robots.txt. Empty if the status decided."""
     body: bytes = b""
     """The body of a success, at most one octet longer than REP_BODY_LIMIT. `conversation.with_meaning` removes the body
     of every other answer."""

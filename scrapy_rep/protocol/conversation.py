@@ -119,7 +119,7 @@ def conversation(
             if known is None or found.is_to_fetch:
                 outage = known.outage_at(now) if known is not None else None
                 if outage is not None and not outage.has_backoff:
-                    left = ONE_ROUND  # requests have waited for this outage, here or elsewhere; these wait one round
+                    left = ONE_ROUND  # requests have waited for it, here or in another crawl: one round only
                 # A cache that has replayed it may do so again; a site has not seen a request that was never sent.
                 is_known = known is not None and known.last.is_first_hand
                 hops = yield from _follow(origin, terms, retries, was_requested_before=is_known)

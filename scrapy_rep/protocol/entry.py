@@ -4,7 +4,7 @@ import json
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from scrapy_rep.protocol.answer import AccessResult, Answer
 from scrapy_rep.protocol.freshness import Caching
@@ -148,9 +148,9 @@ def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT)
     return entry if decompressor.eof and not decompressor.unused_data else None
 
 
-# The dataclasses of an entry -> the types of their fields, without `| None`.
+# The dataclasses of an entry -> the types of their fields; for `int | None`, it is `int`.
 _FIELDS: dict[type, dict[str, Any]] = {
-    kind: {field.name: (get_args(field.type) or [field.type])[0] for field in fields(kind)}
+    kind: {name: (get_args(hint) or [hint])[0] for name, hint in get_type_hints(kind).items()}
     for kind in (Answer, Caching, Entry, Outage, RobotsTxt, StoredResponse)
 }
 # The type of a field -> the types that its value in JSON may have.

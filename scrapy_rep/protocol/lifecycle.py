@@ -1,4 +1,4 @@
-"""The states of an origin (fresh, stale, unreachable, for 30 days, ...): what each state means, and what changes it.
+"""The states of an origin (fresh, stale, unreachable, unreachable for 30 days): what each means, what changes it.
 
 The sources are RFC 9309 2.3.1.4 and 2.4, and RFC 9111 4. An entry has the last usable answer (`stored`) and the
 failures after it (`outage`).

@@ -1,4 +1,4 @@
-"""An outage of robots.txt: the backoff, how long a Retry-After is obeyed, since when it lasts (RFC 9309 2.3.1.4).
+"""An outage of robots.txt: the backoff, how long a Retry-After is obeyed, how long it has lasted (RFC 9309 2.3.1.4).
 
 An outage is the time in which an origin's robots.txt is unreachable. After each failure, robots.txt is fetched again
 when the backoff and the server's Retry-After are over. At the beginning of an outage, requests wait for these fetches
@@ -26,7 +26,7 @@ CLOCK_SKEW = 300.0
 
 # The most seconds between two failures of one outage. A long outage must be seen several times. So this is a third of
 # 30 days (REP_UNREACHABLE_DAYS), plus one day for crawls that start late. A weekly crawl sees it often enough. With a
-# REP_UNREACHABLE_DAYS of 11 or less, one failure may be enough.
+# REP_UNREACHABLE_DAYS of 11 or less, one failure may be the only one.
 MAX_UNSEEN = 11 * DAY
 
 

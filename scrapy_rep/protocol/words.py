@@ -1,7 +1,7 @@
 """The words that people read about answers, verdicts, refusals and outages.
 
-Several of exceptions, log, command and report use these words. A text that one of them uses alone is there. The reasons
-of answers are where answers are judged: `status_policy`, `redirect_target`, `fetching.download`.
+Texts that more than one of exceptions, log, command and report use. A text with only one user stands where it is used.
+The reasons of answers stand where answers are judged: `status_policy`, `redirect_target`, `fetching.download`.
 """
 
 import re

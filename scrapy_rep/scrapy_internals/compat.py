@@ -1,4 +1,4 @@
-"""What differs between Scrapy 2.14 and newer releases."""
+"""What differs between Scrapy 2.14 and newer releases. A name is Scrapy's own if it exists, else ours."""
 
 import time
 from collections.abc import Callable, Coroutine, Mapping

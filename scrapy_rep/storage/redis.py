@@ -112,8 +112,8 @@ def _client(address: str) -> Any:
         ) from exc
     try:
         # Retry once, in case the server has closed an idle connection. Do not retry after a time-out.
-        limits = {"socket_timeout": TIMEOUT, "socket_connect_timeout": TIMEOUT}
-        client = Redis.from_url(address, **limits, retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)))
+        timeouts = {"socket_timeout": TIMEOUT, "socket_connect_timeout": TIMEOUT}
+        client = Redis.from_url(address, **timeouts, retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)))
         pool, url = client.connection_pool, urlsplit(address)
         pool.connection_class(**pool.connection_kwargs)  # connects to nothing; raises TypeError for an unknown option
         # Without a number, redis-py would use database 0.

@@ -51,12 +51,12 @@ class SharedStore(Part):
         super().__init__(crawl)
         self._storage = storage
         self._breaker = CircuitBreaker(crawl)
-        crawler, settings = crawl.crawler, crawl.settings
-        sent, _source = user_agent_sent(crawler.settings, crawler.spider)
+        sent, _source = user_agent_sent(self._crawler.settings, self._crawler.spider)
         self._user_agent = shortened((sent or b"").decode("latin-1"))
         # Seconds to wait for another crawler's fetch. A fetch along many slow redirects takes longer; then both fetch.
+        settings = crawl.settings
         self._longest_wait = (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE_SECONDS
-        self._asks_anew = getattr(crawler.spider, "rep_asks_anew", False)  # set by `scrapy robots URL`
+        self._asks_anew = getattr(self._crawler.spider, "rep_asks_anew", False)  # set by `scrapy robots URL`
         self._under_way: set[Deferred[None]] = set()
 
     async def find_or_claim(

@@ -91,7 +91,7 @@ class SchedulerDoor(Part):
         *,
         in_pause: KeysView[Origin],
     ) -> None:
-        """`in_pause`: the origins whose fetch pauses between two rounds. They change."""
+        """`in_pause`: the origins whose fetch pauses between two rounds, as a live view: `Driver` changes them."""
         super().__init__(crawl)
         self._max_waiting = crawl.settings.waiting_max
         """REP_WAITING_MAX. If it is 0, requests wait in the downloader."""
@@ -141,8 +141,8 @@ class SchedulerDoor(Part):
         self._is_open = True
         self._queues = self._scheduler.queues
         self._sites = Sites(self._crawler)
-        most = max(self._settings.memory_origins // 2, 1)
-        self._turns = Turns(self._queues, self._sites, self._here.sites, self._gate.is_delayed, most)
+        max_sites = max(self._settings.memory_origins // 2, 1)
+        self._turns = Turns(self._queues, self._sites, self._here.sites, self._gate.is_delayed, max_sites)
         self._copies = _copies_for(self._crawler, scheduler, self._queues)
         downloads.back_out_when(self._choose_or_back_out)
         # The engine has asked for no request when it sends this signal. All handlers of `spider_opened` have ended.

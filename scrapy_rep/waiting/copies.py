@@ -1,4 +1,4 @@
-"""Copies of the requests that wait at the scheduler: after a kill, a resumed JOBDIR or another crawler has them.
+"""Copies, on disk or in Redis, of the requests that wait at the scheduler: after a kill, they come back.
 
 If the process is killed, these requests are not lost. A request that waits in the downloader has no copy.
 
@@ -75,7 +75,7 @@ class KeptCopies:
         try:
             return request_from_dict(loads(copy), spider=self._spider)
         except Exception:  # noqa: BLE001 - it is logged
-            self._log.exception("The copy of a request that waited for a robots.txt cannot be read, so it is lost")
+            self._log.exception("A copy of a request that waited for robots.txt cannot be read, so the request is lost")
             return None
 
 

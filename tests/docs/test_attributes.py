@@ -60,11 +60,9 @@ def test_the_attributes_on_a_page_exist(page: str) -> None:
 
 
 def test_what_is_found() -> None:
-    text = (
-        "The verdict's `purpose`, `decided_by` and `usage`. `Usage.of(info.policy.robots, url)`, `robots.txt`, `a/b.c`"
-    )
+    text = "The verdict's `purpose`, `decided_by` and `usage`. `Usage.of(info.robots, url)`, `robots.txt`, `a/b.c`"
     assert attributes_named_in(text) == [
-        *(("Usage", "of"), ("info", "policy")),
+        *(("Usage", "of"), ("info", "robots")),
         *(("verdict", "purpose"), ("verdict", "decided_by"), ("verdict", "usage")),
     ]
     assert {"purpose", "reason", "decided_by", "allowed"} <= OURS["UsageVerdict"]

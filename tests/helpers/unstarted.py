@@ -13,7 +13,7 @@ from scrapy.utils.test import get_crawler
 
 
 def unstarted(sites: str = "", **settings: Any) -> tuple[Crawler, Scheduler]:
-    """`sites`: hosts that the downloader knows. It has nothing to do."""
+    """A crawler and its open scheduler. Each character of `sites` is a host that the downloader knows."""
     crawler = get_crawler(Spider, settings)
     crawler.spider = Spider.from_crawler(crawler, "any")
     crawler.engine = ExecutionEngine(crawler, lambda _: None)

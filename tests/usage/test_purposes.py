@@ -128,8 +128,8 @@ async def test_listeners_and_spiders_can_ask_for_preferences(web: Web) -> None:
             noted.append((verdict.allowed, verdict.purpose, dict(verdict.usage)))
 
     def known(info: OriginInfo) -> None:
-        assert info.policy.robots is not None
-        noted.append(dict(Usage.of(info.policy.robots, site.url("/shop/1"), "NewsBot")))
+        assert info.robots is not None
+        noted.append(dict(Usage.of(info.robots, site.url("/shop/1"), "NewsBot")))
 
     def prepare(crawler: Crawler) -> None:
         crawler.signals.connect(known, signal=robots_known, weak=False)

@@ -62,7 +62,9 @@ def test_a_copy_keeps_the_method_of_the_spider_that_gets_the_page(tmp_path: Path
         assert all(request.callback == spider.found for request in copies.left_over())
         copies.keep(Request("http://a/", callback=spider.found))
         copies.close()
-    assert len(opened(tmp_path).left_over()) == 2
+    copies = opened(tmp_path)
+    assert len(copies.left_over()) == 2
+    copies._file.close()
 
 
 def test_a_request_without_a_copy_costs_no_access_to_the_file(tmp_path: Path) -> None:
@@ -97,7 +99,7 @@ def test_a_copy_that_cannot_be_read_is_reported_once_and_the_others_are_left(
     for _ in range(2):
         assert left_over(tmp_path) == [("http://a/0", 0, 0)]
     (message,) = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert message == "The copy of a request that waited for a robots.txt cannot be read, so it is lost"
+    assert message == "A copy of a request that waited for robots.txt cannot be read, so the request is lost"
 
 
 def test_after_a_failure_nothing_more_is_written_and_one_warning_says_so(

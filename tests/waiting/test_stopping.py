@@ -151,7 +151,7 @@ async def test_a_copy_that_cannot_be_read_is_logged_once_and_deleted(web: Web, t
         result = await crawl(site.url(path), settings={"JOBDIR": str(tmp_path)})
         assert list(result.pages) == [site.url(path)]
         said.append([message for message in result.messages(logging.ERROR) if "cannot be read" in message])
-    assert said == [["The copy of a request that waited for a robots.txt cannot be read, so it is lost"], []]
+    assert said == [["A copy of a request that waited for robots.txt cannot be read, so the request is lost"], []]
     assert not file.exists()
 
 

@@ -119,8 +119,8 @@ def read_lines(octets: bytes) -> Iterator[Record | int]:
         if not line:
             continue
         if found := _RECORD.match(f"\n{line}"):
-            which = found.lastindex or 0  # never 0, because each directive has a regular-expression group
-            key, value = _DIRECTIVES[which - 1].key, line[found.start(which) - 1 :]
+            alternative = found.lastindex or 0  # never 0, because each directive has a regular-expression group
+            key, value = _DIRECTIVES[alternative - 1].key, line[found.start(alternative) - 1 :]
         elif ":" in line:
             name, _, value = (part.strip(syntax.WHITE_SPACE) for part in line.partition(":"))
             key = text_of(name.encode("latin-1")).lower()

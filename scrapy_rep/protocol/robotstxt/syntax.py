@@ -92,10 +92,10 @@ def _from_utf_16(octets: bytes) -> str | None:
     UTF-16 begins with a byte order mark and an ASCII character. If one of the two is missing, the text must have a
     record.
     """
-    for encoding, mark, at_0 in _UTF_16:
+    for encoding, mark, index_of_0 in _UTF_16:
         rest = octets.removeprefix(mark)
         has_mark = len(rest) < len(octets)
-        begins_in_ascii = rest[at_0 : at_0 + 1] == b"\0" != rest[1 - at_0 : 2 - at_0]
+        begins_in_ascii = rest[index_of_0 : index_of_0 + 1] == b"\0" != rest[1 - index_of_0 : 2 - index_of_0]
         if has_mark or begins_in_ascii:
             text = rest.decode(encoding, "replace")
             if (has_mark and begins_in_ascii) or has_record("\n" + text.lstrip("\ufeff").replace("\r", "\n")):
