@@ -335,10 +335,12 @@ def healthy_origins_are_not_refused(seen: Observations) -> Iterator[str]:
 
 def connections_are_limited(seen: Observations) -> Iterator[str]:
     """Through proxies, there are CONCURRENT_REQUESTS connections at a time. If no robots.txt comes on top, there are as
-    many for pages and robots.txt files that are not slow. Scrapy does not limit pages past the scheduler."""
+    many for pages and robots.txt files that are not slow. Scrapy does not limit pages past the scheduler. A crawl that
+    closes has no limit: a download handler may wait for another request."""
     edges: dict[tuple[str, str], list[tuple[float, int]]] = defaultdict(list)
     inline = {(each.run, str(each.number)) for each in seen.requests if each.plan.get("inline")}
-    for each in (each for each in seen.simulation.exchanges if each.is_robots or (each.run, each.mark) not in inline):
+    before_stop = (each for each in seen.simulation.exchanges if each.began < seen.stops.get(each.run, NEVER))
+    for each in (each for each in before_stop if each.is_robots or (each.run, each.mark) not in inline):
         if each.proxy:
             edges[each.run, "through proxies"] += [(each.began, 1), (each.ended, -1)]
         if not seen.rep.fetch_concurrency:
@@ -431,7 +433,8 @@ def nothing_is_left(seen: Observations) -> Iterator[str]:
 
 def more_sites_than_memory_has_room_for_take_turns(seen: Observations) -> Iterator[str]:
     """No site waits for its first turn while another one has more than TURN turns. A robots.txt is requested again only
-    after as many. This is checked if half of memory has room for twice the requests that are under way at a time."""
+    after as many, but once: while it is fetched first, its site waits and may lose its place to another one. This is
+    checked if half of memory has room for twice the requests that are under way at a time."""
     under_way = 2 * seen.fetches_at_a_time + seen.limits[0]
     if seen.rep.memory_octets == 2**26 or seen.skew or seen.rep.memory_origins // 2 < 2 * under_way:
         return
@@ -443,7 +446,7 @@ def more_sites_than_memory_has_room_for_take_turns(seen: Observations) -> Iterat
         most = max(sum(begin < at < end for at in turns) for turns in taken.values())
         if most > TURN + SOME:
             yield f"{key} waited for its first turn from {begin:.3f} to {end:.3f}; another site had {most} turns"
-        for before, after in pairwise(seen.own[key]):
+        for before, after in pairwise(seen.own[key][1:]):
             turns = sum(before.began < at < after.began for at in of_site)
             if not before.failures and after.began < before.fresh_until and turns < TURN - SOME:
                 yield f"{after.run} fetched {after.origin} at {after.began:.3f} again, after {turns} turns"
