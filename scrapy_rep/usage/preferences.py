@@ -11,7 +11,7 @@ from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
 from scrapy_rep.usage import POLICY_TOKENS, ROBOTS_META, ROBOTS_TAGS, TDM_META, TDM_RESERVATION, USAGE_HEADERS
 from scrapy_rep.usage.statements import Statement, deciding_statements, preferences_in_tag, preferences_of, stricter
 
-Elements = Sequence[tuple[str, str]]
+Elements = Sequence[tuple[str, str]]  # the name, in lower case, and the content of each `meta` element of a page
 NEVER_REFUSED = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)  # robots.txt does not apply to these pages
 
 

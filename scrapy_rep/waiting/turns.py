@@ -15,9 +15,9 @@ from scrapy_rep.scrapy_internals.slots import Sites
 
 LAST = 10**6  # a number of downloads that no site reaches: it sorts a site behind all others
 HELD = 2 * LAST  # sorts a site behind those, too; its requests stay in the queue
-# How many sites are looked at for one request: sites that the downloader knows, of which there may be thousands, or
-# sites of the queue, which may all be at the door.
-LOOKS = 300
+# How many sites are looked at for one request: sites of the queue, which may all be at the door; or sites that the
+# downloader knows. These may be as many as there are slow fetches (`fetching.places.MAX_SLOW`).
+LOOKS, LOOKS_AT_KNOWN = 300, 1_000
 # A site with a longer queue lets other sites take turns. It may cost one more request for robots.txt in as many pages.
 PAGES = 100
 
@@ -154,9 +154,9 @@ class Turns:
         return least, least_busy
 
     def _known_in_turns(self, queued: QueuedSites) -> Iterator[str]:
-        """Of the next LOOKS sites that the downloader knows, those that the queue has requests for."""
+        """Of the next LOOKS_AT_KNOWN sites that the downloader knows, those that the queue has requests for."""
         known, line = self._sites.known, self._known
-        for _ in range(min(LOOKS, len(line) + len(known))):
+        for _ in range(min(LOOKS_AT_KNOWN, len(line) + len(known))):
             if not line:
                 line.extend(known)
             site = line.popleft()

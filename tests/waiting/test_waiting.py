@@ -717,6 +717,7 @@ async def test_the_choice_of_a_request_looks_at_few_sites_however_many_there_are
     web: Web, monkeypatch: pytest.MonkeyPatch, fetches: int
 ) -> None:
     monkeypatch.setattr(turns, "LOOKS", 5)
+    monkeypatch.setattr(turns, "LOOKS_AT_KNOWN", 5)
     settings = {"REP_FETCH_CONCURRENCY": fetches, "DOWNLOADER": CountingDownloader}
     looks = []
     for number in (50, 200):
